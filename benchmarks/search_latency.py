@@ -115,7 +115,7 @@ def measure(store: Filled, size: int) -> list[str]:
         *(timed(queries, partial(_filtered, searched, now, filters)) for filters in latest),
         timed(queries, lambda query: search(Searched(crystals), query, now)),
         timed(queries, words),
-        timed(queries, lambda query: nearest.to(store.embedder.vectors[query][None], CANDIDATES)),
+        timed(queries, lambda query: nearest.to(store.embedder.vectors[query], CANDIDATES)),
         timed(queries, lambda query: store.index.nearest(store.embedder.vectors[query], CANDIDATES)),
     ]
     return [*cells, timed(queries, by_chromadb)]

@@ -15,7 +15,7 @@ from daemon.ingest.notes import absorb_notes
 from daemon.ingest.transcripts import Absorbed, absorb_configured
 from daemon.sessions import hand_over, maintain
 from daemon.workspace.retention import sweep
-from daemon.workspace.searching import chroma_of, embed_waiting, tell
+from daemon.workspace.searching import embed_waiting, tell
 from daemon.workspace.stores import Store
 from state.errors import ConfigError
 from state.stores.crystals.crystals import Crystals
@@ -25,8 +25,6 @@ from state.stores.history.lineage import Lineage
 from state.stores.history.memory import Memory
 
 COMPARE_BATCH = 64
-# A duplicate of a crystal is among this many nearest neighbours.
-NEAREST = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +104,9 @@ def merge_duplicates(
     duplicates, count, merged = HiddenDuplicates(store.crystals), 0, 0
     batch = COMPARE_BATCH if most is None else min(most, COMPARE_BATCH)
     while not stop() and (most is None or count < most) and (keys := duplicates.waiting(batch)):
-        near = store.crystals.vectors.neighbours(keys, NEAREST, chroma_of(store))
-        canonical = duplicates.survivors({other for cosines in near.values() for other in cosines})
         with transaction(store.connection):
             store.memory.check()
-            for key, cosines in near.items():
-                merged += sum(duplicates.merge(key, canonical.get(other, other)) for other in cosines)
-            duplicates.compared(keys)
+            merged += duplicates.merge_all(keys)
         count += len(keys)
     return count, merged
 

@@ -19,6 +19,7 @@ from enum import StrEnum
 from functools import lru_cache
 from secrets import token_hex
 
+from state.text.words import normalise
 from state.trust import Trust
 
 # strength = importance * (1 - e^(-ACCESS_RATE (n+1))) * 2^(-(1 - |v| VALENCE_HOLD) age / HALF_LIFE_DAYS)
@@ -152,6 +153,12 @@ def crystal_digest(origin: Origin, text: str, speaker: str = "") -> str:
     folded = unicodedata.normalize("NFC", text.strip())
     spoken = f"\0{unicodedata.normalize('NFC', speaker.strip().casefold())}" if speaker else ""
     return hashlib.sha256(f"{origin.value}\0{folded}{spoken}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def folded_digest(text: str, speaker: str) -> str:
+    """Return a digest that two crystals share if one speaker says the same in both; see `duplicates.same_memory`."""
+    said = f"{normalise(text)}\0{speaker.casefold()}"
+    return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def strength(crystal: Crystal, now: datetime) -> float:

@@ -22,6 +22,7 @@ from state.crystals.crystal import (
     accessed,
     crystal_digest,
     fades_at,
+    folded_digest,
     mix_kinds,
     new_id,
 )
@@ -136,7 +137,8 @@ class Crystals:
         return row
 
     def _insert(self, crystal: Crystal) -> Stored:
-        more = {"pairs": full_text.pairs(crystal.indexed_text), "fades_at": fades_at(crystal)}
+        folded = folded_digest(crystal.text, crystal.speaker)
+        more = {"pairs": full_text.pairs(crystal.indexed_text), "fades_at": fades_at(crystal), "folded": folded}
         try:
             added = CrystalRow.table.add(self.connection, crystal, **more)
         except sqlite3.IntegrityError:  # its id belongs to another text

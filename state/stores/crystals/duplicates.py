@@ -1,4 +1,4 @@
-"""Hidden near-duplicates: the row stays, and `merged_into` names its canonical crystal.
+"""Hidden duplicates: the row stays, and `merged_into` names its canonical crystal.
 
 Nothing is deleted: a duplicate keeps its row, words, vector and place in its session. It is archived, and searches
 show it only if it answers better than the canonical one or its exact words are asked for.
@@ -8,9 +8,8 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from state.crystals.crystal import TASKS, Lifecycle, Origin
+from state.crystals.crystal import Lifecycle, Origin
 from state.crystals.duplicates import canonical, same_memory, with_duplicate
-from state.stores.crystals import skills
 from state.stores.crystals.crystals import Crystals
 
 _LISTED = "IN (SELECT value FROM json_each(?))"
@@ -27,21 +26,20 @@ class HiddenDuplicates:
         self._connection = crystals.connection
 
     def waiting(self, limit: int) -> list[int]:
-        """Return the rows that have a vector but were not compared with their nearest ones yet, latest first."""
-        rows = self._connection.execute(
-            "SELECT crystal FROM to_compare WHERE crystal NOT IN (SELECT key FROM crystals WHERE vector IS NULL)"
-            " ORDER BY crystal DESC LIMIT ?",
-            (limit,),
-        )
+        """Return the rows that were not compared with those that say the same yet, latest first."""
+        rows = self._connection.execute("SELECT crystal FROM to_compare ORDER BY crystal DESC LIMIT ?", (limit,))
         return [int(row["crystal"]) for row in rows]
 
-    def compared(self, keys: Sequence[int]) -> None:
-        """Mark these rows as compared. Tasks among them may form new skills. In the caller's transaction."""
-        listed = json.dumps(list(keys))
-        self._connection.execute(f"DELETE FROM to_compare WHERE crystal {_LISTED}", (listed,))
-        query = f"SELECT 1 FROM crystals WHERE key {_LISTED} AND kind IN (?, ?) LIMIT 1"
-        if self._connection.execute(query, (listed, *TASKS)).fetchone():
-            skills.expect_more(self._connection)
+    def merge_all(self, keys: Sequence[int]) -> int:
+        """Merge these rows with those that say the same; return how many were hidden. In the caller's transaction."""
+        equal = (
+            "SELECT DISTINCT coalesce(o.merged_into, o.key) FROM crystals c JOIN crystals o USING (folded)"
+            " WHERE c.key = ? AND o.key <> c.key ORDER BY 1"
+        )
+        others = ((key, other) for key in keys for (other,) in self._connection.execute(equal, (key,)).fetchall())
+        merged = sum(self.merge(key, other) for key, other in others)
+        self._connection.execute(f"DELETE FROM to_compare WHERE crystal {_LISTED}", (json.dumps(list(keys)),))
+        return merged
 
     def survivors(self, keys: Iterable[int]) -> dict[int, int]:
         """Map those of these rows that are hidden duplicates to their canonical rows."""

@@ -1,4 +1,4 @@
-"""Find the crystals nearest to vectors: exactly by reading all vectors, or by asking ChromaDB if it is open.
+"""Find the crystals nearest to a vector: exactly by reading all vectors, or by asking ChromaDB if it is open.
 
 ChromaDB only names candidates: their cosines are computed from state.db, together with those of the crystals that it
 does not hold yet, so both ways give the same results.
@@ -25,8 +25,6 @@ _LATE = 5_000
 # With a filter, ChromaDB is asked for _ASKED_TIMES * k results, then for _ASKED_FOR; if too few pass, all rows that
 # pass are compared.
 _ASKED_TIMES, _ASKED_FOR = 3, 2_400
-# Query vectors that are compared in one read of the stored vectors.
-_VECTORS_AT_ONCE = 64
 # Rows per block: a block that fits into the processor's cache is compared three times as fast.
 _ROWS_AT_ONCE = 512
 # Up to this many vectors (15 MB) stay in memory until state.db changes; a dream searches some forty times.
@@ -44,7 +42,7 @@ class ChromaIndex(Protocol):
 
 
 class Nearest:
-    """Compares vectors with those of one workspace."""
+    """Compares a vector with those of one workspace."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -52,13 +50,13 @@ class Nearest:
 
     def to(
         self,
-        vectors: "NDArray[np.float32]",
+        vector: "NDArray[np.float32]",
         k: int,
         condition: str = "",
         values: Sequence[object] = (),
         index: ChromaIndex | None = None,
-    ) -> list[dict[int, float]]:
-        """Return the k nearest rows to each of these vectors with their cosines, nearest first.
+    ) -> dict[int, float]:
+        """Return the k nearest rows to this vector with their cosines, nearest first.
 
         `condition` is SQL over the table `crystals`. `index` is asked unless few rows pass or it lacks many; if it
         fails or answers what is not so, it is marked as failed and its files as torn, and its owner rebuilds it.
@@ -69,28 +67,23 @@ class Nearest:
         is_asked = index is not None and not index.failed and self._count("to_index", _LATE) <= _LATE
         if index is not None and is_asked and not (condition and self._count(passing, _FEW, values) <= _FEW):
             try:
-                found = [self._by_index(index, vector, k, condition, values) for vector in vectors]
+                if (found := self._by_index(index, vector, k, condition, values)) is not None:
+                    return found
             except StorageError:
                 if index.failed:  # else it was closed meanwhile
                     self._connection.execute("UPDATE index_state SET stamp = ''")
-            else:
-                if all(one is not None for one in found):
-                    return [one for one in found if one is not None]
-        every, among = list[dict[int, float]](), f"key IN (SELECT key FROM {passing})" if condition else ""
-        for first in range(0, len(vectors), _VECTORS_AT_ONCE):
-            keys, near = self._compared(vectors[first : first + _VECTORS_AT_ONCE], among, values)
-            every += [_best(keys, one, k) for one in near]
-        return every
+        among = f"key IN (SELECT key FROM {passing})" if condition else ""
+        return _best(*self._compared(vector, among, values), k)
 
-    def _compared(self, vectors: "NDArray[np.float32]", among: str, values: Sequence[object]) -> "Block":
-        """Return the rows that have a vector, and the cosines of each of these vectors to them."""
+    def _compared(self, vector: "NDArray[np.float32]", among: str, values: Sequence[object]) -> "Block":
+        """Return the rows that have a vector, and the cosine of this vector to each of them."""
         import numpy as np
 
-        keys, near = [np.empty(0, np.int64)], [np.empty((len(vectors), 0), np.float32)]
-        for some, block in self._blocks(among, values, vectors.shape[1]):
+        keys, near = [np.empty(0, np.int64)], [np.empty(0, np.float32)]
+        for some, block in self._blocks(among, values, len(vector)):
             keys.append(some)
-            near.append(cosines(block, vectors[0])[None] if len(vectors) == 1 else vectors @ block.T)
-        found = np.concatenate(near, axis=1)
+            near.append(cosines(block, vector))
+        found = np.concatenate(near)
         found[~(np.abs(found) <= 1 + _TOLERANCE)] = -1  # of a damaged vector
         return np.concatenate(keys), found
 
@@ -144,7 +137,7 @@ class Nearest:
             ids = json.dumps(list(told))
             known = dict(self._rows(f"SELECT key, id FROM crystals WHERE id {_LISTED}", ids))
             among = f"(id {_LISTED} OR id IN (SELECT id FROM to_index)) AND {condition or 'TRUE'}"
-            keys, ((near),) = self._compared(vector[None], among, (ids, *values))
+            keys, near = self._compared(vector, among, (ids, *values))
             exact = dict(zip(keys.tolist(), near.tolist(), strict=True))
             # Read last, because others may change crystals meanwhile.
             changed = {id_ for (id_,) in self._rows("SELECT id FROM to_index LIMIT ?", 2 * _LATE)}

@@ -263,7 +263,7 @@ def _candidates(
     rows = set(full_text.nearest(crystals.connection, sought.words, wanted, *allowed))
     if sought.vector is None:
         return signals_of(crystals, sought, rows, *allowed), None
-    rows.update(*crystals.vectors.nearest.to(sought.vector.reshape(1, -1), wanted, *allowed, searched.index))
+    rows.update(crystals.vectors.nearest.to(sought.vector, wanted, *allowed, searched.index))
     signals = signals_of(crystals, sought, rows, *allowed)
     return signals, unrelated(known.cosine for known in signals.values())
 

@@ -9,7 +9,9 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from state.stores.crystals.nearest import ChromaIndex, Nearest, cosines, matrix
+from state.crystals.crystal import TASKS
+from state.stores.crystals import skills
+from state.stores.crystals.nearest import Nearest, cosines, matrix
 from state.stores.database.connection import transaction
 from state.stores.database.meta import Meta
 from state.stores.vectors.chroma import Record
@@ -24,7 +26,7 @@ MODEL = "embedding_model"
 _METADATA = ("origin", "kind", "speaker", "session", "created_at")
 _TO_EMBED = "SELECT key FROM crystals WHERE vector IS NULL ORDER BY key"
 _PENDING = f"""
-SELECT key, digest, context, text FROM crystals
+SELECT key, digest, context, text, kind FROM crystals
 WHERE key IN (SELECT * FROM ({_TO_EMBED} DESC LIMIT ?)) OR key IN (SELECT * FROM ({_TO_EMBED} LIMIT ?))
 """
 _UNEMBEDDED = "SELECT count(*) FROM crystals WHERE vector IS NULL"
@@ -107,6 +109,8 @@ class CrystalVectors:
                 connection.executemany(
                     "UPDATE crystals SET vector = ? WHERE key = ? AND digest = ? AND context = ?", kept
                 )
+                if any(row["kind"] in TASKS for row in rows):
+                    skills.expect_more(connection)
 
     # ------------------------------------------------------------ ChromaDB
 
@@ -171,12 +175,3 @@ class CrystalVectors:
             return {}
         found = (vectors @ vectors.T).tolist()
         return {(a, b): found[i][j] for i, a in enumerate(known) for j, b in enumerate(known) if i != j}
-
-    def neighbours(self, keys: Sequence[int], k: int, index: ChromaIndex | None) -> dict[int, dict[int, float]]:
-        """Return the k nearest other rows of each of these rows, with cosines; rows without a vector are left out."""
-        known, vectors = self.read(keys)
-        near = [] if vectors is None else self.nearest.to(vectors, k + 1, index=index)
-        return {
-            key: dict([(other, cosine) for other, cosine in found.items() if other != key][:k])
-            for key, found in zip(known, near, strict=True)
-        }

@@ -167,6 +167,7 @@ class CrystalRow(Declared, table="crystals", indexes=(
     # A covering index for all filters, so that no row is read just to test it.
     "crystals_by_time (created_at, origin, kind, trust, speaker)",
     "UNIQUE crystals_by_digest (digest)",
+    "crystals_by_folded (folded)",
     "crystals_to_embed (vector) WHERE vector IS NULL",
     # Rows are long: what counts or compares all of them reads an index.
     "crystals_by_lifecycle (lifecycle)",
@@ -197,6 +198,7 @@ class CrystalRow(Declared, table="crystals", indexes=(
     heard: Annotated[Code, _one_of(["", Trust.TOOL, Trust.WEB])] = ""
     # Identifies the same crystal when it is met again (see REST).
     digest: Code = ""
+    folded: Code = ""  # one for all that say the same (see `folded_digest`)
     # Its embedding in float16, little-endian; None: it waits to be embedded. Last, so that other columns are read
     # without it.
     vector: Annotated[bytes | None, _is_vector] = None

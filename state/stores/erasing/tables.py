@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
-from state.crystals.crystal import Origin, crystal_digest, new_id
+from state.crystals.crystal import Origin, crystal_digest, folded_digest, new_id
 from state.document.operations import Why
 from state.errors import BusyError
 from state.forgetting.cutting import Cut
@@ -231,7 +231,8 @@ def _crystal(connection: sqlite3.Connection, place: tuple[Any, ...], old: Row, n
     connection.execute("DELETE FROM supersessions WHERE ?1 IN (older, newer)", place)
     connection.execute("INSERT OR IGNORE INTO to_compare (crystal) VALUES (?)", place)
     said = f"{left['context']}: {left['text']}" if left["context"] else left["text"]
-    return {"digest": digest, "pairs": full_text.pairs(said), "vector": None}
+    folded = folded_digest(left["text"], left["speaker"])
+    return {"digest": digest, "folded": folded, "pairs": full_text.pairs(said), "vector": None}
 
 
 def _line(connection: sqlite3.Connection, place: tuple[Any, ...], _: Row, new: Row, __: datetime) -> Row:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from state.crystals.crystal import Origin, crystal_digest
+from state.crystals.crystal import Origin, crystal_digest, folded_digest
 from state.errors import DreamdError, StorageError
 from state.forgetting.cutting import Cut
 from state.sessions.policies import policy_of
@@ -97,8 +97,9 @@ def _is_crystal(row: Mapping[str, Value]) -> bool:
     if row["origin"] is None:  # possible in a damaged page, despite NOT NULL
         return False
     origin, text, digest = Origin(str(row["origin"])), str(row["text"]), str(row["digest"])
-    own = {crystal_digest(origin, text), crystal_digest(origin, text, str(row["speaker"]))}
-    return digest in own or digest.startswith(REST)
+    speaker = str(row["speaker"])
+    own = {crystal_digest(origin, text), crystal_digest(origin, text, speaker)}
+    return (digest in own or digest.startswith(REST)) and row["folded"] in ("", folded_digest(text, speaker))
 
 
 def _is_item(row: Mapping[str, Value]) -> bool:

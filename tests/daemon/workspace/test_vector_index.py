@@ -83,8 +83,8 @@ def held(index: Index, crystals: Crystals) -> int:
     index.tell(crystals)
     keys, vectors = crystals.vectors.read(random.Random(3).sample(range(1, crystals.newest() + 1), 20))
     assert vectors is not None
-    for key, near in zip(keys, crystals.vectors.nearest.to(vectors, 5, index=found), strict=True):
-        assert next(iter(near)) == key
+    for key, vector in zip(keys, vectors, strict=True):
+        assert next(iter(crystals.vectors.nearest.to(vector, 5, index=found))) == key
         assert not found.failed
     return found.count()
 

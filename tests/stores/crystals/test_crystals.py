@@ -246,6 +246,15 @@ def test_the_twin_stays_as_it_is_and_names_its_survivor(crystals: Crystals) -> N
     assert crystals.count() == 2
 
 
+def test_one_speakers_equal_texts_are_found_without_an_embedding_model(crystals: Crystals) -> None:
+    others = replace(SAID, text=AGAIN.text, speaker="Mira", origin=Origin.SESSION, id="1" * 32)
+    crystals.learn([SAID, AGAIN, others])
+    duplicates = HiddenDuplicates(crystals)
+    with transaction(crystals.connection):
+        assert duplicates.merge_all(duplicates.waiting(9)) == 1
+    assert (duplicates.survivors((1, 2, 3)), duplicates.waiting(9)) == ({2: 1}, [])
+
+
 def test_what_a_pointer_leads_to_is_not_merged_away_whether_it_stands_or_not(crystals: Crystals) -> None:
     crystals.learn([SAID, AGAIN])
     _point(crystals, AGAIN, standing=False)
