@@ -55,7 +55,6 @@ _DETECTED = {
     Hormone.CORTISOL: "friction/urgency",
     Hormone.OXYTOCIN: "social bonding",
 }
-ALL_ARMED = frozenset(Hormone)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,17 +132,9 @@ def valence(hormones: Hormones) -> float:
     return (hormones.dopamine + hormones.oxytocin - hormones.cortisol) / 2.0
 
 
-def spikes(
-    before: Hormones, after: Hormones, armed: frozenset[Hormone]
-) -> tuple[tuple[Hormone, ...], frozenset[Hormone]]:
-    """Return the hormones that have just risen above .7, and those that may spike next time.
-
-    `before` are the levels decayed to the time of the event: a hormone that has fallen below .7 since its last spike
-    may spike again. Pass the second value to the next call; start with ALL_ARMED.
-    """
-    ready = armed | {hormone for hormone in Hormone if before.level(hormone) < SPIKE_LEVEL}
-    spiked = tuple(hormone for hormone in Hormone if hormone in ready and after.level(hormone) > SPIKE_LEVEL)
-    return spiked, ready - frozenset(spiked)
+def spikes(before: Hormones, after: Hormones) -> tuple[Hormone, ...]:
+    """Return the hormones that have just risen above .7; `before` are the levels decayed to the time of the event."""
+    return tuple(one for one in Hormone if before.level(one) < SPIKE_LEVEL < after.level(one))
 
 
 def spike_note(hormone: Hormone, level: float, feelings: Sequence[Feeling], excerpt: str = "") -> str:

@@ -1,15 +1,14 @@
 """Hormone levels with their causes, and open questions, in state.db."""
 
-import json
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from state.signals.curiosity import Cause, Gap, question_key, topic_of_question
-from state.signals.hormones import ALL_ARMED, Baselines, Feeling, Hormone, Hormones, decayed, felt, resting, spikes
+from state.signals.hormones import Baselines, Feeling, Hormone, Hormones, decayed, felt, resting, spikes
 from state.stores.database.connection import to_text, transaction
-from state.stores.database.tables import FeelingRow, GapRow, LevelsRow
+from state.stores.database.tables import FeelingRow, GapRow
 from state.stores.database.tombstones import TombstoneStore
 
 # A question that nobody has asked for this long is no longer open.
@@ -35,19 +34,20 @@ class Feelings:
 
     def levels(self, now: datetime) -> Hormones:
         """Return the hormone levels at this moment."""
-        stored = self._stored()
-        return decayed(stored[0], now, self.baselines) if stored else resting(now, self.baselines)
+        last = self._events("TRUE ORDER BY key DESC LIMIT 1")
+        return self._decayed(last[0] if last else None, now)
+
+    def _decayed(self, last: Felt | None, now: datetime) -> Hormones:
+        return decayed(last.after, now, self.baselines) if last else resting(now, self.baselines)
 
     def feel(self, feelings: Sequence[Feeling], cause: str, now: datetime) -> tuple[Hormones, tuple[Hormone, ...]]:
         """Apply these events; return the new levels and the hormones that have just risen above 0.7."""
         with transaction(self._connection):
-            stored, before = self._stored(), self.levels(now)
+            before = self.levels(now)
             after = felt(before, feelings, now, self.baselines)
-            spiked, armed = spikes(before, after, stored[1] if stored else ALL_ARMED)
-            LevelsRow.table.add(self._connection, after, "INSERT OR REPLACE", one=1, armed=tuple(sorted(armed)))
             for feeling in feelings:
                 FeelingRow.table.add(self._connection, after, at=now, event=feeling, cause=cause)
-        return after, spiked
+        return after, spikes(before, after)
 
     def levels_at(self, moments: Sequence[datetime]) -> list[Hormones]:
         """Return the levels at each of these ascending moments, decayed from the last event before it.
@@ -56,19 +56,16 @@ class Feelings:
         """
         if not moments:
             return []
-        begun, found = self._stored(), list[Hormones]()
+        found = list[Hormones]()
         before = self._events("at <= ? ORDER BY key DESC LIMIT 1", to_text(moments[0]))
         span = to_text(moments[0]), to_text(moments[-1])
         later = self._events("at > ? AND at <= ? ORDER BY at DESC, key DESC", *span)
-        # If no earlier event is left, nothing has happened since the stored levels.
-        is_quiet = begun is not None and not before and not later
         last = before[0] if before else None
         for moment in moments:
             while later and later[-1].after.at <= moment:
                 event = later.pop()
                 last = max(filter(None, (last, event)), key=lambda one: one.key)
-            after = last.after if last else begun[0] if begun and is_quiet and begun[0].at <= moment else None
-            found.append(decayed(after, moment, self.baselines) if after else resting(moment, self.baselines))
+            found.append(self._decayed(last, moment))
         return found
 
     def events(self, since: datetime, until: datetime, limit: int) -> tuple[list[Felt], int]:
@@ -84,12 +81,6 @@ class Feelings:
     def sweep(self, before: datetime) -> int:
         """Delete the events before this moment; return how many. In the caller's transaction."""
         return FeelingRow.table.delete(self._connection, "at < ?", before)
-
-    def _stored(self) -> tuple[Hormones, frozenset[Hormone]] | None:
-        row = self._connection.execute("SELECT * FROM hormones").fetchone()
-        if row is None:
-            return None
-        return LevelsRow.table.value(Hormones, row), frozenset(map(Hormone, json.loads(row["armed"])))
 
 
 class Questions:

@@ -20,7 +20,6 @@ from state.document.sections import SectionName
 from state.dream import decode_record
 from state.sessions.item import WEIGHTS, State
 from state.signals import curiosity
-from state.signals.hormones import Hormone
 from state.stores.database.table import (
     PACKED,
     PRIMARY,
@@ -283,18 +282,6 @@ class UnreadRow(Declared, table="unread_transcripts", indexes=("UNIQUE unread_by
     file: File
     at: datetime | None
     why: Prose
-
-
-class LevelsRow(Declared, table="hormones"):
-    """The hormone levels."""
-
-    one: One = 1
-    dopamine: float
-    cortisol: float
-    oxytocin: float
-    at: datetime
-    # The hormones for which auto-scratch may fire again.
-    armed: Annotated[tuple[str, ...], Kind.CODE, lambda text: set(json.loads(text)) <= set(Hormone)] = ()
 
 
 class FeelingRow(Declared, table="feelings", indexes=("feelings_by_time (at)",)):

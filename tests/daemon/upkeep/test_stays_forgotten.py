@@ -142,7 +142,7 @@ def test_by_no_way_is_it_learnt_again_until_it_is_lifted(store: Store, way: Call
     is_left_out_at_once = way in (by_note, by_question)  # whoever notes it is told instead
     assert store.crystals.forgotten.withheld() >= (not is_left_out_at_once)
     assert unforget(store.connection, SECRET, utc_now()).lifted
-    store.connection.execute("DELETE FROM hormones")  # it may spike again
+    store.connection.execute("DELETE FROM feelings")  # it may spike again
     way(store, 3)
     assert told_anywhere(store)
 

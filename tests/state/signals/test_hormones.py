@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from state.signals.hormones import (
-    ALL_ARMED,
     BASELINES,
     Feeling,
     Hormone,
@@ -96,12 +95,12 @@ def test_levels_stay_between_nought_and_one_and_no_feeling_lowers_them(
 def test_a_rise_above_the_line_spikes_once_until_it_has_fallen_again(
     hormones: Hormones, events: list[tuple[list[Feeling], float]]
 ) -> None:
-    armed, now, fallen = ALL_ARMED, NOW, dict.fromkeys(Hormone, True)
+    now, fallen = NOW, {hormone: hormones.level(hormone) < 0.7 for hormone in Hormone}
     for feelings, wait in events:
         now += timedelta(minutes=wait)
         before = decayed(hormones, now)
         hormones = felt(hormones, feelings, now)
-        spiked, armed = spikes(before, hormones, armed)
+        spiked = spikes(before, hormones)
         for hormone in Hormone:
             fallen[hormone] |= before.level(hormone) < 0.7
             assert (hormone in spiked) == (hormones.level(hormone) > 0.7 and fallen[hormone])

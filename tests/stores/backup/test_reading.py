@@ -97,7 +97,6 @@ def test_other_versions_and_another_programs_database_are_refused(
         ("UPDATE items SET metadata = '[1'", "of items hold"),
         ("UPDATE sessions SET config = '{{{'", "of sessions hold"),
         ("UPDATE sessions SET policy = 'zzz'", "of sessions hold"),
-        ("INSERT INTO hormones VALUES (1, 0, 0, 0, '2026-03-01T12:00:00+00:00', '[')", "of hormones hold"),
         ("INSERT INTO watermarks VALUES ('x.md', 1, 1, '[]')", "of watermarks hold"),
         ("INSERT INTO meta VALUES ('forgotten_salt', 'zz')", "of meta hold"),
         ("INSERT INTO meta VALUES ('forgotten_withheld', 'many')", "of meta hold"),
@@ -106,7 +105,7 @@ def test_other_versions_and_another_programs_database_are_refused(
         # It would be carried out here.
         ("INSERT INTO meta VALUES ('forgetting', '{}')", "of meta hold"),
         (f"INSERT INTO meta VALUES ('forgetting', '{HALF_FORGOTTEN}')", "forgetting has not ended"),  # noqa: S608
-        ("INSERT INTO hormones VALUES (2, 0, 0, 0, '2026-03-01T12:00:00+00:00', '{}')", "CHECK constraint"),
+        ("INSERT INTO index_state VALUES (2, '', '')", "CHECK constraint"),
         ("INSERT INTO files VALUES ('MEMORY.md', x'00', 0)", "in it twice"),
         ("INSERT INTO files VALUES (x'4D454D4F52592E6D64', x'00', 0)", "no file of a workspace"),
         ("INSERT INTO files VALUES (7, x'00', 0)", "no file of a workspace"),
