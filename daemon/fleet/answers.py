@@ -20,7 +20,7 @@ from daemon.fleet.bearers import handle
 from daemon.fleet.disclosure import not_now, unknown_outcome
 from daemon.http.app import WORKSPACES, not_routed, require_json
 from daemon.http.calls import fields_of, from_json, from_query
-from daemon.http.errors import error_response
+from daemon.http.errors import http_error
 from daemon.http.middleware import AccessMiddleware
 from daemon.observability import logs
 from state.codec import encode
@@ -185,4 +185,4 @@ async def _error(request: Request, error: Exception) -> Response:
         logs.get().error("request_not_done", error=error)
         was_asked = isinstance(error, UnreachableError) and not isinstance(error.__cause__, PoolTimeout)
         error = unknown_outcome() if was_asked and request.method != "GET" else not_now()
-    return error_response(error).response()
+    return http_error(error).response()

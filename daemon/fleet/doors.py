@@ -29,7 +29,7 @@ from daemon.fleet.bearers import SEPARATOR, Bearers, handle
 from daemon.fleet.disclosure import not_now, unknown
 from daemon.http.access_policy import OPEN_PATHS, port_policy
 from daemon.http.app import WORKSPACES
-from daemon.http.errors import ErrorResponse, error_response
+from daemon.http.errors import HttpError, http_error
 from daemon.observability import logs
 from state.errors import DreamdError, NotFoundError, OverloadedError, UnreachableError
 from state.fleet import Token, is_name
@@ -61,16 +61,16 @@ _PLAIN = re.compile(r"(?:/[A-Za-z0-9_.-]*)+")
 _FORWARDED = FORWARDED.lower().encode()
 # Headers of clients that are stripped; the last two are only for a daemon's Unix socket.
 _CREDENTIALS = frozenset({b"authorization", b"cookie", b"dreamd-workspace", b"dreamd-adopt"})
-_UNAUTHORIZED = ErrorResponse(
+_UNAUTHORIZED = HttpError(
     401,
     "UNAUTHORIZED",
     "send your token as 'Authorization: Bearer dreamd_…'; who runs the service gives it to you",
     headers={"WWW-Authenticate": 'Bearer realm="dreamd"'},
 )
-_NOT_FOR_TENANTS = ErrorResponse(
+_NOT_FOR_TENANTS = HttpError(
     403, "FORBIDDEN", "the figures of the whole service are its operator's; your own are at /v1/status"
 )
-_NOT_FOR_OPERATORS = ErrorResponse(
+_NOT_FOR_OPERATORS = HttpError(
     403, "FORBIDDEN", "this token is for /metrics alone; ask for workspaces with a tenant's token"
 )
 
@@ -126,7 +126,7 @@ class Doors:
             return
         try:
             token = await self._token(scope)
-            if isinstance(token, ErrorResponse):
+            if isinstance(token, HttpError):
                 await token.response()(scope, receive, send)
                 return
             app, rewritten = self._application(scope, token)
@@ -145,7 +145,7 @@ class Doors:
             if not self._under_way[tenant]:
                 del self._under_way[tenant]
 
-    async def _token(self, scope: "Scope") -> Token | ErrorResponse | None:
+    async def _token(self, scope: "Scope") -> Token | HttpError | None:
         """Return the tenant's token; None for an open path, or for the operator at /metrics. Raise DreamdError."""
         path = scope["path"]
         if path in OPEN_PATHS:
@@ -217,9 +217,9 @@ def _shown(scope: "Scope") -> str | None:
     return shown if scheme.lower() == "bearer" and shown and SEPARATOR not in shown else None
 
 
-def _refused(error: DreamdError) -> ErrorResponse:
+def _refused(error: DreamdError) -> HttpError:
     """Return the reply to an error, without anything about the operator's machines."""
     if isinstance(error, UnreachableError) or error.code == DreamdError.code:
         logs.get().error("token_not_looked_up", error=error)
         error = not_now()
-    return error_response(error)
+    return http_error(error)

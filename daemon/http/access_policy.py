@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from starlette.datastructures import Headers
 
 from daemon.config.settings import HttpSection
-from daemon.http.errors import ErrorResponse
+from daemon.http.errors import HttpError
 
 if TYPE_CHECKING:
     from starlette.types import Scope
@@ -56,23 +56,23 @@ def port_policy(token: str) -> AccessPolicy:
 
 def refusal(
     policy: AccessPolicy, scope: "Scope", http: HttpSection, *, has_session: bool = False
-) -> ErrorResponse | None:
+) -> HttpError | None:
     """Return the refusal of this request; None if it is allowed. `has_session`: it is from a logged-in browser."""
     headers = Headers(scope=scope)
     hosts, origins, path = headers.getlist("host"), headers.getlist("origin"), scope["path"]
     port = (scope["server"] or ("", None))[1] or 0
     if policy.is_local:
-        refused = ErrorResponse(403, "FORBIDDEN", "the Unix socket is not for pages of a browser; send no Origin")
+        refused = HttpError(403, "FORBIDDEN", "the Unix socket is not for pages of a browser; send no Origin")
         return refused if origins else None
     if len(hosts) != 1 or not is_our_host(hosts[0], port, http):
-        return ErrorResponse(
+        return HttpError(
             421,
             "MISDIRECTED",
             "this daemon does not go by the name in the Host header; ask 127.0.0.1, or add the name to "
             "http.allowed_hosts",
         )
     if not all(is_our_origin(origin, port, http) for origin in origins):
-        return ErrorResponse(
+        return HttpError(
             403, "FORBIDDEN", "pages of this origin are not let in; add its host to http.allowed_hosts if it is yours"
         )
     if path in OPEN_PATHS or _has_token(headers.getlist("authorization"), policy.token):
@@ -80,7 +80,7 @@ def refusal(
     if is_page(path):
         return _refusal_of_page(headers, path, scope["method"], has_session=has_session)
     message = "send the token as 'Authorization: Bearer …'; it is in the file that 'dreamd serve' names"
-    return ErrorResponse(401, "UNAUTHORIZED", message, headers=_BEARER)
+    return HttpError(401, "UNAUTHORIZED", message, headers=_BEARER)
 
 
 _BEARER = {"WWW-Authenticate": 'Bearer realm="dreamd"'}
@@ -91,18 +91,18 @@ def is_page(path: str) -> bool:
     return "\n" not in path and not any(path == one or path.startswith(f"{one}/") for one in _FOR_PROGRAMS)
 
 
-def _refusal_of_page(headers: Headers, path: str, method: str, *, has_session: bool) -> ErrorResponse | None:
+def _refusal_of_page(headers: Headers, path: str, method: str, *, has_session: bool) -> HttpError | None:
     """Return the refusal of a browser's request for a page; None if it is allowed."""
     site, mode = (",".join(headers.getlist(name)) for name in ("sec-fetch-site", "sec-fetch-mode"))
     if site not in ("", "none", "same-origin") and mode != "navigate":
-        return ErrorResponse(403, "FORBIDDEN", "this is not for pages of another origin")
+        return HttpError(403, "FORBIDDEN", "this is not for pages of another origin")
     if path.startswith((LOGIN_PATH, STATIC_PATH)):
         return None
     if not has_session:
         message = "this browser is not logged in; 'dreamd open' opens it logged in"
-        return ErrorResponse(401, "UNAUTHORIZED", message, headers=_BEARER)
+        return HttpError(401, "UNAUTHORIZED", message, headers=_BEARER)
     if method not in ("GET", "HEAD") and not headers.getlist("origin"):
-        return ErrorResponse(403, "FORBIDDEN", "what changes something is sent by a page of this daemon alone")
+        return HttpError(403, "FORBIDDEN", "what changes something is sent by a page of this daemon alone")
     return None
 
 

@@ -25,7 +25,7 @@ from daemon.api.peer import PEER
 from daemon.api.workers import Workers
 from daemon.http.access_policy import LOGIN_PATH, AccessPolicy
 from daemon.http.calls import parse_call, respond
-from daemon.http.errors import ErrorResponse, RefusedError
+from daemon.http.errors import HttpError
 from daemon.http.middleware import SESSION, AccessMiddleware
 from daemon.http.window import Handler, Window
 from state.errors import NotFoundError
@@ -94,7 +94,7 @@ class _Handlers:
         # Not in the workers' threads: a daemon is ready even if all of them are busy.
         if reason := await asyncio.to_thread(self._api.unready_reason):
             # Without paths, as clients without a token may read it.
-            return ErrorResponse(503, "NOT_READY", re.sub(r"\S*/\S*", "…", reason)).response()
+            return HttpError(503, "NOT_READY", re.sub(r"\S*/\S*", "…", reason)).response()
         return JSONResponse({"status": "ready"})
 
     async def metrics(self, request: Request) -> Response:
@@ -110,7 +110,7 @@ class _Handlers:
         if operation is None:
             raise _nothing()
         if not (operation.remote or self._policy.is_local):
-            raise RefusedError(ErrorResponse(403, "FORBIDDEN", LOCAL_ONLY))
+            raise HttpError(403, "FORBIDDEN", LOCAL_ONLY)
         if request.method == "POST":
             require_json(request)
         elif not operation.reads:
@@ -156,19 +156,17 @@ def _nothing() -> NotFoundError:
     return NotFoundError("there is nothing at this address", "see /v1/openapi.json")
 
 
-def _not_answered(method: str, allowed: str) -> RefusedError:
+def _not_answered(method: str, allowed: str) -> HttpError:
     allowed = ", ".join(sorted(allowed.split(", ")))
     message = f"{method} is not answered here, {allowed} is"
-    return RefusedError(ErrorResponse(405, "METHOD_NOT_ALLOWED", message, headers={"Allow": allowed}))
+    return HttpError(405, "METHOD_NOT_ALLOWED", message, headers={"Allow": allowed})
 
 
 def require_json(request: Request) -> None:
     """Require JSON: a browser lets any page send a form to any server, but JSON only if the server agrees."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
-        raise RefusedError(
-            ErrorResponse(415, "UNSUPPORTED_MEDIA_TYPE", "send JSON, with 'Content-Type: application/json'")
-        )
+        raise HttpError(415, "UNSUPPORTED_MEDIA_TYPE", "send JSON, with 'Content-Type: application/json'")
 
 
 @cache

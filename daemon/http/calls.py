@@ -28,7 +28,7 @@ from daemon.api.operations.request import Request as OperationRequest
 from daemon.config.per_dream import DreamSettings
 from daemon.config.registry import name_of
 from daemon.dream.progress import Step
-from daemon.http.errors import ErrorResponse, error_response
+from daemon.http.errors import HttpError, http_error
 from state.codec import LONGEST_NAME, encode, problems_of
 from state.errors import StoppedError, UnknownWorkspaceError, UsageError
 
@@ -70,7 +70,7 @@ class CallResult:
     """The result of a call: its reply as JSON or text, or its error."""
 
     reply: bytes
-    error: ErrorResponse | None
+    error: HttpError | None
     notices: tuple[str, ...]
 
 
@@ -91,7 +91,7 @@ def perform(api: DaemonApi, call: Call, on_step: Callable[[Step], None]) -> Call
                 value = access.run(call.operation, call.request)
         reply = (call.operation.text_of(value, config.zone) if call.as_text else encode(value)).encode()
     except Exception as failed:  # noqa: BLE001 - the top of a request: an unexpected error is logged as a defect
-        error = error_response(failed)
+        error = http_error(failed)
     api.metrics.answered(call.operation.name, error.code if error else "OK", time.monotonic() - began)
     return CallResult(reply, error, tuple(notices))
 
@@ -176,7 +176,7 @@ async def respond(call: Call, api: DaemonApi, workers: "Workers") -> Response:
     def ended(task: "asyncio.Task[CallResult]") -> None:
         if task.cancelled() or task.exception() is not None:  # it never got a thread
             error = StoppedError("the daemon is stopping", "try again when it runs")
-            events.put_nowait(CallResult(b"", error_response(error), ()))
+            events.put_nowait(CallResult(b"", http_error(error), ()))
         else:
             events.put_nowait(task.result())
 

@@ -1,4 +1,4 @@
-"""ErrorResponse: an error as an HTTP reply: `{"error": message, "code": CODE, "details": {}}` and a status.
+"""HttpError: an error as an HTTP reply: `{"error": message, "code": CODE, "details": {}}` and a status.
 
 The class of an error gives its status (`state.errors`); `OF_HTTP` lists statuses that HTTP itself adds. A temporary
 error has a Retry-After.
@@ -8,7 +8,6 @@ import errno
 import json
 import sqlite3
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -35,20 +34,24 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 _log = logs.get()
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorResponse:
-    """An error as an HTTP reply."""
+class HttpError(DreamdError):
+    """An error as an HTTP reply; the HTTP layer raises it to refuse a request."""
 
-    status: int
-    code: str
-    message: str
-    details: Mapping[str, object] = field(default_factory=dict)
-    headers: Mapping[str, str] = field(default_factory=dict)
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        what: str,
+        details: Mapping[str, object] = MappingProxyType({}),
+        headers: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        super().__init__(what)
+        self.status, self.code, self.details, self.headers = status, code, details, headers
 
     @property
     def body(self) -> bytes:
         """Return the JSON on one line, in ASCII, as a message may contain anything."""
-        return json.dumps({"error": self.message, "code": self.code, "details": self.details}).encode()
+        return json.dumps({"error": self.what, "code": self.code, "details": dict(self.details)}).encode()
 
     def response(self, headers: Mapping[str, str] = MappingProxyType({})) -> "Response":
         """Return Starlette's response with these headers added."""
@@ -57,33 +60,25 @@ class ErrorResponse:
         return Response(self.body, self.status, {**self.headers, **headers}, "application/json")
 
 
-class RefusedError(DreamdError):
-    """A request that the HTTP layer refuses with the reply `answer`."""
-
-    def __init__(self, answer: ErrorResponse) -> None:
-        super().__init__(answer.message)
-        self.answer = answer
-
-
-def error_response(error: Exception) -> ErrorResponse:
+def http_error(error: Exception) -> HttpError:
     """Return the reply for this error.
 
     An error that is not dreamd's, the disk's or the database's is a defect: it is logged with its traceback, which
     the reply does not show.
     """
-    if isinstance(error, RefusedError):
-        return error.answer
+    if isinstance(error, HttpError):
+        return error
     if isinstance(error, OSError | sqlite3.Error):  # with the message of the command line
         described = failure(error)
         explained = StorageError(described.what, described.advice)
         explained.__cause__, error = error, explained
     if not isinstance(error, DreamdError):
         _log.error("request_failed", error=error)
-        return ErrorResponse(500, "FAILED", "a defect in dreamd; its log says where, please report it")
+        return HttpError(500, "FAILED", "a defect in dreamd; its log says where, please report it")
     is_full, cause = False, error.__cause__
     while cause is not None:
         is_full, cause = is_full or getattr(cause, "errno", None) in _FULL, cause.__cause__
-    return ErrorResponse(
+    return HttpError(
         DISK_FULL if is_full and error.http_status == 500 else error.http_status,
         error.code,
         " ".join(str(error).split()),

@@ -17,7 +17,7 @@ from starlette.responses import Response
 from daemon.api.daemon import MCP_PATH
 from daemon.api.peer import user_of_address
 from daemon.http.access_policy import AccessPolicy, is_page, refusal
-from daemon.http.errors import ErrorResponse, RefusedError, error_response
+from daemon.http.errors import HttpError, http_error
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -74,16 +74,16 @@ class AccessMiddleware:
             if body is not None:
                 await self._app(scope, _replay(body, receive), send_safely)
         except Exception as error:  # noqa: BLE001 - the top of the server: every error is a reply, a defect is logged
-            reply = error_response(error)
+            reply = http_error(error)
             if not started:
                 await self._reply(reply, scope)(scope, receive, send_safely)
 
-    def _reply(self, error: ErrorResponse, scope: "Scope") -> "ASGIApp":
+    def _reply(self, error: HttpError, scope: "Scope") -> "ASGIApp":
         """Return the reply to a failed request: a page for people, an error of JSON-RPC for MCP clients, or JSON."""
         path = scope["path"]
         if error.status == 413 and (path == MCP_PATH or path.startswith(f"{MCP_PATH}/")):
             # The id is null, as the request has not been read.
-            told = {"code": _INVALID_REQUEST, "message": error.message, "data": json.loads(error.body)}
+            told = {"code": _INVALID_REQUEST, "message": error.what, "data": json.loads(error.body)}
             whole = json.dumps({"jsonrpc": "2.0", "id": None, "error": told})
             return Response(whole, error.status, media_type="application/json")
         if self._window is not None and not self._policy.is_local and is_page(path):
@@ -91,7 +91,7 @@ class AccessMiddleware:
         return error.response()
 
     def _admit(self, scope: "Scope") -> None:
-        """Raise RefusedError unless this request is allowed."""
+        """Raise HttpError unless this request is allowed."""
         scope[USER] = self._user(scope)
         scope[SESSION] = None
         cookies = tuple(value.decode("latin-1") for name, value in scope["headers"] if name == b"cookie")
@@ -100,9 +100,9 @@ class AccessMiddleware:
         refused = refusal(self._policy, scope, self._api.config.http, has_session=scope[SESSION] is not None)
         coded = any(value.lower() != b"identity" for name, value in scope["headers"] if name == b"content-encoding")
         if refused is None and coded:
-            refused = ErrorResponse(415, "UNSUPPORTED_MEDIA_TYPE", "send the body without a Content-Encoding")
+            refused = HttpError(415, "UNSUPPORTED_MEDIA_TYPE", "send the body without a Content-Encoding")
         if refused is not None:
-            raise RefusedError(refused)
+            raise refused
 
     def _user(self, scope: "Scope") -> Callable[[], int | None]:
         ends = scope["client"], scope["server"]
@@ -113,7 +113,7 @@ class AccessMiddleware:
 
 
 async def _read_body(receive: "Receive", most: int, scope: "Scope") -> bytes | None:
-    """Return the whole body; None if the client has gone. Raise RefusedError if it is too large.
+    """Return the whole body; None if the client has gone. Raise HttpError if it is too large.
 
     Even then it is read to the end, up to 64 MiB: else the client finds a closed connection and never sees the reply.
     """
@@ -130,9 +130,7 @@ async def _read_body(receive: "Receive", most: int, scope: "Scope") -> bytes | N
             body += block
         more = message.get("more_body", False)
     if is_large:
-        raise RefusedError(
-            ErrorResponse(413, "TOO_LARGE", f"the body has more than {most:,} bytes; send less at once")
-        )
+        raise HttpError(413, "TOO_LARGE", f"the body has more than {most:,} bytes; send less at once")
     return bytes(body)
 
 

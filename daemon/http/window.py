@@ -8,7 +8,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Scope
 
-from daemon.http.errors import ErrorResponse
+from daemon.http.errors import HttpError
 
 if TYPE_CHECKING:
     from daemon.api.daemon import DaemonApi
@@ -27,5 +27,5 @@ class Window(Protocol):
     def pages(self, api: "DaemonApi", workers: "Workers") -> tuple[Handler, list[Route]]:
         """Return the handler of the first page, and the routes of all others."""
 
-    def refused(self, error: ErrorResponse, scope: Scope) -> ASGIApp:
+    def refused(self, error: HttpError, scope: Scope) -> ASGIApp:
         """Return the reply to a failed request for a page."""

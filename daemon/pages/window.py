@@ -28,7 +28,7 @@ from daemon.api.operations.request import Request as Fields
 from daemon.api.shapes import on_clock
 from daemon.http.access_policy import LOGIN_PATH, STATIC_PATH
 from daemon.http.calls import fields_of
-from daemon.http.errors import ErrorResponse, RefusedError
+from daemon.http.errors import HttpError
 from daemon.http.logins import MOST_SESSIONS, Logins, Session, cookie
 from daemon.http.middleware import SESSION, USER
 from daemon.http.window import Handler
@@ -117,7 +117,7 @@ class PageWindow:
             Route("/w/{workspace}/{page}/{action}", handlers.act, methods=["POST"]),
         ]
 
-    def refused(self, error: ErrorResponse, scope: "Scope") -> "ASGIApp":
+    def refused(self, error: HttpError, scope: "Scope") -> "ASGIApp":
         """Return a page for people, a line above the page that is there, or JSON for programs."""
         request = Request(scope)
         if _wants_json(request) or "text/html" not in request.headers.get("accept", ""):
@@ -310,16 +310,16 @@ def _csrf(request: Request) -> str:
 async def _form(request: Request) -> tuple[Session, list[tuple[str, str]]]:
     """Return the browser's session, and the fields of a form that is of one of its pages.
 
-    Raise RefusedError: the port's token alone does nothing on a page, nor does a form of another session.
+    Raise HttpError: the port's token alone does nothing on a page, nor does a form of another session.
     """
     fields, session = fields_of(await request.body(), _MOST_FIELDS), request.scope.get(SESSION)
     if session is None:
         message = "a page's forms are for a browser that is logged in; programs ask /v1"
-        raise RefusedError(ErrorResponse(403, "FORBIDDEN", message))
+        raise HttpError(403, "FORBIDDEN", message)
     shown = [value for name, value in fields if name == CSRF]
     if len(shown) != 1 or not compare_digest(shown[0].encode(), session.csrf.encode()):
         message = "this form is not of a page of this session; load the page again"
-        raise RefusedError(ErrorResponse(403, "FORBIDDEN", message))
+        raise HttpError(403, "FORBIDDEN", message)
     return session, fields
 
 

@@ -11,7 +11,7 @@ from jsonschema_rs import ValidationError
 
 from daemon.api.daemon import HOUSEHOLD
 from daemon.api.operations.table import OPERATIONS
-from daemon.http.errors import error_response
+from daemon.http.errors import http_error
 from daemon.http.openapi import document
 from state.errors import KINDS, BusyError, DreamdError
 from tests.daemon.http.house import OwnHouse
@@ -61,13 +61,13 @@ def test_every_error_that_there_is_stands_in_the_document(served: Running, name:
     response, codes = said["responses"]["Error"], said["schemas"]["Error"]["properties"]["code"]["enum"]
     lines = response["description"].splitlines()
     for kind in KINDS:
-        answer = error_response(kind("it went wrong"))
+        answer = http_error(kind("it went wrong"))
         assert any(line.startswith(f"{answer.status} {kind.code}: ") for line in lines)
         assert kind.code in codes
         assert ("Retry-After" in answer.headers) is kind.passing
         assert (kind.code in response["headers"]["Retry-After"]["description"]) is kind.passing
     assert {kind.code for kind in _below(DreamdError)} == {kind.code for kind in KINDS}
-    assert error_response(BusyError("it dreams")).status == 409
+    assert http_error(BusyError("it dreams")).status == 409
     tried: tuple[tuple[str, str, dict[str, Any]], ...] = (
         ("401 UNAUTHORIZED", "mood", {"token": False}),
         ("403 FORBIDDEN", "mood", {"headers": {"Origin": "https://elsewhere.example"}}),
