@@ -25,6 +25,11 @@ class DreamdError(Exception):
         super().__init__(f"{what}; {whole}" if whole else what)
         self.what, self.advice, self.for_all = what, whole, advice
 
+    @property
+    def fields(self) -> dict[str, object]:
+        """Return the error as programs and agents get it, in every window."""
+        return {"error": str(self), "code": self.code, "details": dict(self.details)}
+
 
 class OperatorNotice(str):
     """A notice of which only who runs dreamd can make something: no tenant of a fleet gets it."""

@@ -51,7 +51,7 @@ class HttpError(DreamdError):
     @property
     def body(self) -> bytes:
         """Return the JSON on one line, in ASCII, as a message may contain anything."""
-        return json.dumps({"error": self.what, "code": self.code, "details": dict(self.details)}).encode()
+        return json.dumps(self.fields).encode()
 
     def response(self, headers: Mapping[str, str] = MappingProxyType({})) -> "Response":
         """Return Starlette's response with these headers added."""

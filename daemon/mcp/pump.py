@@ -270,14 +270,13 @@ class Pump:
 
     def _refuse(self, asked: Message, error: DreamdError) -> None:
         """Answer with an error: for a tool call as its result, so that the model reads it."""
-        fields = {"error": str(error), "code": error.code, "details": {}}
         answer: Message = {"jsonrpc": "2.0", "id": asked["id"]}
         if asked["method"] == "tools/call":
-            content = [{"type": "text", "text": json.dumps(fields)}]
+            content = [{"type": "text", "text": json.dumps(error.fields)}]
             # Newer clients refuse a result without `resultType`.
             answer["result"] = {"content": content, "isError": True, "resultType": "complete"}
         else:
-            answer["error"] = {"code": -32603, "message": str(error), "data": fields}
+            answer["error"] = {"code": -32603, "message": str(error), "data": error.fields}
         self._pass_back(asked, answer)
 
     def _write(self, message: Message) -> None:

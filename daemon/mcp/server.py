@@ -187,4 +187,4 @@ def _error(error: Exception) -> dict[str, Any]:
     failed = failure(error)
     if failed.code == DreamdError.code:
         _log.error("mcp_call_failed", error=error)
-    return {"error": str(failed), "code": failed.code, "details": failed.details}
+    return failed.fields

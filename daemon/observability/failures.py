@@ -52,8 +52,7 @@ def report(failed: DreamdError, *, as_json: bool) -> int:
     """Print the error to stderr, with `as_json` also to stdout; return the exit status."""
     sys.stderr.write(f"dreamd: {safe(str(failed))}\n")
     if as_json:
-        error = {"error": str(failed), "code": failed.code, "details": failed.details}
-        sys.stdout.write(json.dumps(error, ensure_ascii=False) + "\n")
+        sys.stdout.write(json.dumps(failed.fields, ensure_ascii=False) + "\n")
     return failed.exit_status
 
 
