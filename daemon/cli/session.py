@@ -25,7 +25,7 @@ def _list_text(reply: "SessionList") -> str:
     rows = [
         (
             one.policy, "closed" if one.closed_at else one.status, one.count, one.token_count,
-            f"{one.utilisation:.0f} %", f"{one.opened_at:%Y-%m-%d %H:%M %Z}", _line(one.session_id),
+            f"{one.utilisation:.0f} %", f"{one.opened_at:%Y-%m-%d %H:%M %Z}", _one_line(one.session_id),
         )
         for one in reply.sessions
     ]  # fmt: skip
@@ -40,12 +40,12 @@ def _items_text(reply: "Memories") -> str:
             f"importance {one.importance:.2f}",
             counted(one.access_count, "access", "accesses"),
             f"until {one.expires_at:%Y-%m-%d %H:%M %Z}" if one.expires_at else "",
-            f"tags {', '.join(map(_line, one.tags))}" if one.tags else "",
-            f"long-term: {_line(one.promoted_to_id)}" if one.promoted_to_id else "",
+            f"tags {', '.join(map(_one_line, one.tags))}" if one.tags else "",
+            f"long-term: {_one_line(one.promoted_to_id)}" if one.promoted_to_id else "",
             one.state if one.state != "live" else "",
         )
         content = (f"  {row}" for row in one.content.split("\n"))
-        rows += [_line(one.id), *content, f"  {', '.join(filter(None, parts))}"]
+        rows += [_one_line(one.id), *content, f"  {', '.join(filter(None, parts))}"]
     return "\n".join([*rows, counted(len(reply.memories), "item")])
 
 
@@ -63,7 +63,7 @@ def _stats_text(reply: "SessionStats") -> str:
         ("tokens", of(fill.tokens, fill.max_tokens)),
         ("promoted", f"{reply.promoted_count}, {reply.pending_promotion} pending"),
         ("priorities", ", ".join(f"{number} {name}" for name, number in reply.by_priority.items())),
-        *(("next", f"{_line(one.id)}: {one.action}, {one.reason}") for one in reply.next_to_leave),
+        *(("next", f"{_one_line(one.id)}: {one.action}, {one.reason}") for one in reply.next_to_leave),
     )
 
 
@@ -71,24 +71,24 @@ def _events_text(reply: "Events") -> str:
     rows = list[str]()
     for one in reply.events:
         figures = ", ".join(f"{name} {value}" for name, value in one.figures.items())
-        text = "  ".join(_line(part) for part in (one.item, one.reason and f"({one.reason})", figures) if part)
+        text = "  ".join(_one_line(part) for part in (one.item, one.reason and f"({one.reason})", figures) if part)
         rows.append(f"{one.at:%Y-%m-%d %H:%M:%S %Z}  {one.action:<10} {text}".rstrip())
     return "\n".join(rows)
 
 
 def _restored_text(done: "Restored") -> str:
     where = "is in the session" if done.restored else "is not in the session: by its policy it would leave first"
-    left = [f"  {_line(one.memory_id)} left: {one.reason}" for one in done.evicted]
-    return "\n".join([f"{_line(done.memory.id)} {where}", *left])
+    left = [f"  {_one_line(one.memory_id)} left: {one.reason}" for one in done.evicted]
+    return "\n".join([f"{_one_line(done.memory.id)} {where}", *left])
 
 
-def _line(text: str) -> str:
+def _one_line(text: str) -> str:
     """Return a text, which an agent wrote, in one line."""
     return text.replace("\n", "\\n").replace("\t", "\\t")
 
 
 # By word: the operation, the text of its reply, and how many of SESSION and MEMORY it takes.
-_ACTS: "dict[str, tuple[AnyOperation, Callable[[Any], str], range]]" = {
+_COMMANDS: "dict[str, tuple[AnyOperation, Callable[[Any], str], range]]" = {
     "list": (sessions.session_list, _list_text, range(1)),
     "show": (sessions.export, _items_text, range(1, 2)),
     "stats": (sessions.stats, _stats_text, range(1, 2)),
@@ -98,7 +98,7 @@ _ACTS: "dict[str, tuple[AnyOperation, Callable[[Any], str], range]]" = {
 
 
 @command(
-    arg("what", choices=_ACTS, metavar="WHAT", help=", ".join(_ACTS)),
+    arg("what", choices=_COMMANDS, metavar="WHAT", help=", ".join(_COMMANDS)),
     arg("session", nargs="?", metavar="SESSION", help="its id"),
     arg("memory", nargs="?", metavar="MEMORY", help="the id of a memory"),
     arg("--limit", type=int, default=100, metavar="N", help="of events; default %(default)s"),
@@ -117,7 +117,7 @@ def session(arguments: argparse.Namespace) -> int:
     A session or memory whose id begins with - goes after --.
     """
     what, named, memory = arguments.what, arguments.session, arguments.memory
-    operation, text, takes = _ACTS[what]
+    operation, text, takes = _COMMANDS[what]
     words = sum(one is not None for one in (named, memory))
     if named is None and takes.start > 0:
         raise UsageError(f"which session? 'dreamd session list' shows them, then: dreamd session {what} SESSION")

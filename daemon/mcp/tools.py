@@ -105,10 +105,10 @@ def input_schema(operation: AnyOperation) -> dict[str, Any]:
     properties = {name: part for name, part in whole.get("properties", {}).items() if name in names}
     required = [name for name in whole.get("required", ()) if name in names]
     asked = {"type": "object", "properties": properties} | ({"required": required} if required else {})
-    return _lean(asked, whole.get("$defs", {}))
+    return _short_schema(asked, whole.get("$defs", {}))
 
 
-def _lean(part: Mapping[str, Any], parts: Mapping[str, Any], *, optional: bool = False) -> dict[str, Any]:
+def _short_schema(part: Mapping[str, Any], parts: Mapping[str, Any], *, optional: bool = False) -> dict[str, Any]:
     """Return a schema in fewer tokens: references resolved, no titles, and null allowed for optional fields.
 
     Clients that convert schemas to OpenAI's strict form ask the model for every field, so a field that cannot be null
@@ -116,15 +116,15 @@ def _lean(part: Mapping[str, Any], parts: Mapping[str, Any], *, optional: bool =
     """
     shown = {
         key: value
-        for key, value in _resolved(part, parts).items()
+        for key, value in _resolve_schema(part, parts).items()
         if key in _KEPT_KEYS and value != "" and value not in _OMITTED_VALUES.get(key, ())
     }
     if "items" in shown:
-        shown["items"] = _lean(shown["items"], parts)
+        shown["items"] = _short_schema(shown["items"], parts)
     if "properties" in shown:
         required = shown.get("required", ())
         fields = shown["properties"].items()
-        shown["properties"] = {name: _lean(one, parts, optional=name not in required) for name, one in fields}
+        shown["properties"] = {name: _short_schema(one, parts, optional=name not in required) for name, one in fields}
         shown.pop("description", None)
     else:
         shown.pop("additionalProperties", None)
@@ -137,11 +137,11 @@ def _lean(part: Mapping[str, Any], parts: Mapping[str, Any], *, optional: bool =
     return shown
 
 
-def _resolved(part: Mapping[str, Any], parts: Mapping[str, Any]) -> Mapping[str, Any]:
+def _resolve_schema(part: Mapping[str, Any], parts: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a schema without a reference; for a nullable value, the schema of its other type."""
     if "anyOf" in part:
         (given,) = (one for one in part["anyOf"] if one != {"type": "null"})
-        return {**_resolved(given, parts), **part}
+        return {**_resolve_schema(given, parts), **part}
     if "$ref" in part:
         return {**parts[part["$ref"].rpartition("/")[2]], "description": "", **part}
     return part

@@ -46,7 +46,7 @@ def dream_text(reply: Dreamt) -> str:
     dream = outcome.dream
     if outcome.mode == "dry":
         diff = unified_diff(dream.before, dream.after, "as it is", "after this dream")
-        return f"{visible(diff)}\n{_cost(dream)}"
+        return f"{visible(diff)}\n{_cost_row(dream)}"
     rows = [f"version {dream.number}, {len(dream.after):,} characters"]
     if dream.joined:
         rows.append("MEMORY.md was edited meanwhile: the edit is kept, and what the dream changed stands beside it")
@@ -55,7 +55,7 @@ def dream_text(reply: Dreamt) -> str:
     if outcome.proposals:
         waits = "waits" if outcome.proposals == 1 else "wait"
         rows.append(f"  {counted(outcome.proposals, 'proposal')} {waits} for you: 'dreamd review'")
-    rows.append(_cost(dream))
+    rows.append(_cost_row(dream))
     if outcome.pending:
         number = f"{outcome.pending:,}+ notes" if outcome.more else counted(outcome.pending, "note")
         why = "left for the next dreams" if dream.waiting else "what came meanwhile"
@@ -99,7 +99,7 @@ def _change_rows(change: Change, come: Sequence[CurrentLine], gone: Sequence[Cur
             yield f"- {line.section}: {one_row(line.text)} {ends[change.why]}"
 
 
-def _cost(dream: Dream) -> str:
+def _cost_row(dream: Dream) -> str:
     usage = dream.usage
     if not usage.calls:
         return f"{dream.author} (without a model), {counted(dream.notes, 'note')}, {dream.seconds:.1f} s"
@@ -144,9 +144,9 @@ def status_text(value: Status) -> str:
         ("model", value.model is not None and "; ".join(who_dreams(value.model)[: 1 if value.model else 2])),
         ("bootstrap", _last_bootstrap(value.last_bootstrap, value.at)),
         ("notes", f"{notes} pending{oldest}"),
-        ("crystals", _crystals(value.crystals, value.waiting_embeddings)),
-        ("spent today", f"{_spent(*own)}, {counted(spending.calls, 'call')}"),
-        ("spent by all", f"{_spent(*every)}, over all workspaces"),
+        ("crystals", _crystal_counts(value.crystals, value.waiting_embeddings)),
+        ("spent today", f"{_spending_row(*own)}, {counted(spending.calls, 'call')}"),
+        ("spent by all", f"{_spending_row(*every)}, over all workspaces"),
         ("withheld", value.withheld and f"{counted(value.withheld, 'text')}: forgotten"),
         ("breaker", spending.breaker and f"open: {spending.breaker}"),
         ("daemon", service and f"process {service.pid}, since {service.since:%Y-%m-%d %H:%M %Z}"),
@@ -157,7 +157,7 @@ def status_text(value: Status) -> str:
     )
 
 
-def _crystals(stages: Mapping[str, int], waiting: int) -> str:
+def _crystal_counts(stages: Mapping[str, int], waiting: int) -> str:
     kinds = ", ".join(f"{number} {stage}" for stage, number in stages.items())
     embeddings = f"; {waiting} to embed" if waiting else ""
     return f"{sum(stages.values()):,}" + (f" ({kinds})" if kinds else "") + embeddings
@@ -198,7 +198,7 @@ def _next_dream(value: Status) -> str:
     return f"{'now' if seconds < 1 else f'in {duration(seconds)}'}: {service.upcoming}"
 
 
-def _spent(usd: float, usd_per_day: float, tokens: int, tokens_per_day: int) -> str:
+def _spending_row(usd: float, usd_per_day: float, tokens: int, tokens_per_day: int) -> str:
     return f"${usd:.4f} of ${usd_per_day:.2f}, {tokens:,} of {tokens_per_day:,} tokens"
 
 

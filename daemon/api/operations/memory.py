@@ -221,16 +221,16 @@ def diff(
             raise NotFoundError("there is no version yet", "'dreamd dream' makes the first")
         if file:
             content = store.memory.disk.read_optional(store.workspace.document) or b""
-            before = _named(store.memory, store.lineage.standing()[0])
+            before = _name_and_text(store.memory, store.lineage.standing()[0])
             after = ("as it is", content.decode(errors="replace"))
         else:
             number = versions[-1] if versions else last
-            after = _named(store.memory, number)
-            before = _named(store.memory, versions[0] if len(versions) > 1 else number - 1)
+            after = _name_and_text(store.memory, number)
+            before = _name_and_text(store.memory, versions[0] if len(versions) > 1 else number - 1)
     return Difference(before[0], after[0], unified_diff(before[1], after[1], before[0], after[0]))
 
 
-def _named(memory: Memory, number: int) -> tuple[str, str]:
+def _name_and_text(memory: Memory, number: int) -> tuple[str, str]:
     """Return the name and text of a version; 0: the file before dreamd."""
     if number == 0:
         return "before dreamd", memory.text(0)

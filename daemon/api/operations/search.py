@@ -188,7 +188,7 @@ def search_text(reply: SearchReply) -> str:
     head += "" if reply.good else " Nothing answers this well; what follows is the nearest."
     head += "" if "dense" in reply.arms else " It was searched by words only."
     found = [_hit_rows(number, hit) for number, hit in enumerate(reply.hits, 1)]
-    found += [_asking_rows(one) for one in reply.questions]
+    found += [_question_rows(one) for one in reply.questions]
     found += [_archived_rows(one) for one in reply.archived]
     rows, room, left_out = [head], MOST_FOUND, 0
     for place, one in enumerate("\n".join(each) for each in found):
@@ -214,7 +214,7 @@ def _archived_rows(one: Archived) -> Iterator[str]:
     yield f"   {listed(f'left session {one.session}', f'trust {one.trust}', f'{age} old', f'id {one.id}')}"
 
 
-def _asking_rows(one: SearchHit) -> Iterator[str]:
+def _question_rows(one: SearchHit) -> Iterator[str]:
     yield from quoted("? ", one.text)
     yield f"   {listed('open question', f'{duration(one.age_days * 86_400)} old', f'crystal {one.id[:12]}')}"
 
@@ -233,10 +233,10 @@ def _hit_rows(number: int, hit: SearchHit) -> Iterator[str]:
     age = f"{duration(hit.age_days * 86_400)} old"
     yield f"   {listed(*kind, age, hit.provenance, f'crystal {hit.id[:12]}')}"
     if hit.signals:
-        yield from (f"   {row}" for row in _reasons(hit.signals))
+        yield from (f"   {row}" for row in _rank_rows(hit.signals))
 
 
-def _reasons(signals: SearchSignals) -> Iterator[str]:
+def _rank_rows(signals: SearchSignals) -> Iterator[str]:
     """Yield rows that explain a result's rank: shares of its relevance, boosts, and neighbours in its session."""
     if signals.shares:
         shares = [
@@ -290,10 +290,10 @@ def memory_search(
 
     def found(store: Store, findings: Findings) -> SearchReply:
         reasons = signals_of(store, findings, utc_now(), as_of) if explain else ()
-        left = _archived(store, query, limit, filters, findings) if archived else ()
+        left = _archived_hits(store, query, limit, filters, findings) if archived else ()
         redacted = store.config.redaction.of
-        hits = tuple(_recalled(hit, why, redacted) for hit, why in zip_longest(findings.hits, reasons))
-        asking = tuple(_recalled(hit, None, redacted) for hit in findings.questions)
+        hits = tuple(_hit_reply(hit, why, redacted) for hit, why in zip_longest(findings.hits, reasons))
+        asking = tuple(_hit_reply(hit, None, redacted) for hit in findings.questions)
         return SearchReply(query, findings.good, findings.arms, hits, left, findings.unlikely, asking, findings.over)
 
     # While another process holds the workspace, or the disk is full, it is only read: a note of this minute may be
@@ -354,7 +354,9 @@ def search(
     return find(searched, query, now, limit=limit, filters=filters, hormones=levels, everything=everything)
 
 
-def _archived(store: Store, query: str, limit: int, filters: Filters, findings: Findings) -> tuple[Archived, ...]:
+def _archived_hits(
+    store: Store, query: str, limit: int, filters: Filters, findings: Findings
+) -> tuple[Archived, ...]:
     """Return matches in the sessions' archive that are not among the found crystals."""
     now, known = utc_now(), {hit.crystal.text for hit in findings.hits}
     return tuple(
@@ -372,7 +374,7 @@ def _archived(store: Store, query: str, limit: int, filters: Filters, findings: 
     )
 
 
-def _recalled(hit: Hit, signals: SearchSignals | None, redacted: Callable[[str], str]) -> SearchHit:
+def _hit_reply(hit: Hit, signals: SearchSignals | None, redacted: Callable[[str], str]) -> SearchHit:
     crystal = hit.crystal
     return SearchHit(
         id=crystal.id,
@@ -417,7 +419,7 @@ def _story_rows(line: LineStory) -> Iterator[str]:
         yield f"  {_entry_row(one)}"
         for old in one.old:
             if old.id != line.id:
-                yield f"    replaced {old.id}: {_cut(old.text)}"
+                yield f"    replaced {old.id}: {_excerpt(old.text)}"
         for piece in one.evidence[:_MOST_EVIDENCE]:
             yield from (f"    {row}" for row in _evidence_rows(piece))
         if left_out := len(one.evidence[_MOST_EVIDENCE:]):
@@ -449,14 +451,14 @@ def _evidence_rows(one: Evidence) -> Iterator[str]:
     made = one.parents and f"made from {', '.join(parent[:12] for parent in one.parents)}"
     heard = one.heard and f"heard: {one.heard}"
     about = listed(one.origin, f"trust {one.trust}", heard, f"{one.at:%Y-%m-%d}", where, made or "")
-    yield f"rests on crystal {one.id[:12]} ({about}): {_cut(one.text)}"
+    yield f"rests on crystal {one.id[:12]} ({about}): {_excerpt(one.text)}"
     if one.superseded_at:
         by = f"{one.superseded_at:%Y-%m-%d} by crystal {one.superseded_by[:12]}, found by {one.found_by}"
-        yield f"  superseded {by}: {_cut(one.holds_now)}"
+        yield f"  superseded {by}: {_excerpt(one.holds_now)}"
         yield f"  (both hold? dreamd supersede --undo {one.id[:12]} {one.superseded_by[:12]})"
 
 
-def _cut(text: str) -> str:
+def _excerpt(text: str) -> str:
     """Return at most 1,000 characters of a text in one row, and how many more there are."""
     more = len(text) - _MOST_QUOTED
     return one_row(text) if more <= 0 else f"{one_row(text[:_MOST_QUOTED])}… [{counted(more, 'character')} more]"

@@ -98,10 +98,10 @@ class Findings:
 
 def findings_text(found: Findings) -> str:
     """List the result of every check."""
-    return "\n".join(map(_finding, found.findings))
+    return "\n".join(map(_finding_row, found.findings))
 
 
-def _finding(one: Finding) -> str:
+def _finding_row(one: Finding) -> str:
     return f"{one.level:<8} {one.about:<13} {one.what}" + (f"; {one.advice}" if one.advice else "")
 
 
@@ -109,15 +109,15 @@ def _finding(one: Finding) -> str:
 def doctor(access: WorkspaceAccess) -> Findings:
     """Check everything and say what to do: configuration, model, files, stores. Nothing is asked of the network."""
     # The daemon must not import litellm, whose memory it could never free.
-    known = (lambda: access.config, lambda: _service(access), access.exclusive, look_up_beside)
+    known = (lambda: access.config, lambda: _service_findings(access), access.exclusive, look_up_beside)
     return Findings(tuple(everything(access.workspace, *known)))
 
 
-def _service(access: WorkspaceAccess) -> Iterator[Finding]:
+def _service_findings(access: WorkspaceAccess) -> Iterator[Finding]:
     """Yield whether a daemon looks after the workspace, and the problems it reports."""
     service = access.service()
     if service is None:
-        yield _unkept(access.workspace)
+        yield _why_unkept(access.workspace)
         return
     for problem in service.problems:
         yield Finding("service", Level.PROBLEM, problem.what, problem.advice)
@@ -126,7 +126,7 @@ def _service(access: WorkspaceAccess) -> Iterator[Finding]:
         yield Finding("service", Level.OK, what)
 
 
-def _unkept(workspace: Workspace) -> Finding:
+def _why_unkept(workspace: Workspace) -> Finding:
     """Return why no daemon looks after the workspace: none runs, it is not registered, or the daemon refuses it."""
     try:
         info = Client.at(os.environ).get("/v1/workspaces")
@@ -149,7 +149,7 @@ def repair_text(done: Repair) -> str:
     for mend in done.mends:
         rows.append(f"{word:<8} {mend.about:<13} {mend.wrong}; {verb}: {mend.deed}")
         rows += [f"{'':<22} {result}" for result in mend.results]
-    rows += map(_finding, done.left)
+    rows += map(_finding_row, done.left)
     if done.kept:
         rows.append(f"{'kept':<8} {'originals':<13} in {done.aside}; when everything is well: rm -r '{done.aside}'")
         rows += [f"{'':<22} {path}" for path in done.kept]
