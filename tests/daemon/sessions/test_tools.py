@@ -147,19 +147,6 @@ def test_what_was_cleaned_is_in_the_cold_archive_and_cannot_be_extended(store: S
     assert contents(sessions.recall(store, "s", "zebra", AT + HOUR)) == ["a note about zebras"]
 
 
-def test_an_id_of_another_session_is_not_found(store: Store) -> None:
-    id_ = add(store, "mine", session="mine")
-    add(store, "yours", session="yours")
-    for look in (sessions.get, sessions.promote, sessions.restore):
-        with pytest.raises(NotFoundError):
-            look(store, "yours", id_, AT)
-    for change in (sessions.expire, sessions.extend_ttl):
-        with pytest.raises(NotFoundError):
-            change(store.connection, "yours", id_, AT)
-    assert sessions.bulk_promote(store, "yours", [id_], AT).failed == 1
-    assert sessions.get(store, "mine", id_, AT).access_count == 2
-
-
 def test_looking_at_a_session_that_was_never_opened_finds_nothing_and_writes_nothing(store: Store) -> None:
     before = written(store)
     assert sessions.list_memories(store.connection, "never", AT).count == 0
