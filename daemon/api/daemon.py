@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Protocol
 
 from daemon.api.access import WorkspaceAccess
-from daemon.api.operations.dreams import status_text
 from daemon.api.operations.operation import AnyOperation, Arg, operation, operations_in
 from daemon.api.operations.setup import LONGEST_KEY, Configuration, in_force
 from daemon.api.shapes import facts
@@ -144,6 +143,8 @@ def workspaces(call: DaemonCall) -> DaemonInfo:
 
 def daemon_text(overview: DaemonStatus) -> str:
     """Describe the daemon, and each workspace that it keeps."""
+    from daemon.api.operations.dreams import status_text  # late: an idle daemon saves the memory of its imports
+
     daemon = overview.daemon
     waiting = sum(not one.kept and one.problem is None for one in daemon.workspaces)
     about = facts(
