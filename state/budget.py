@@ -39,11 +39,12 @@ class DayLimits:
     usd_per_day: float = 20.00
     tokens_per_day: int = 5_000_000
 
-    def reached(self, today: Spend) -> str:
-        """Return the configuration key of the first ceiling that is reached; empty if none is."""
-        if today.calls and today.usd >= self.usd_per_day:
-            return "daemon.usd_per_day"
-        return "daemon.tokens_per_day" if today.calls and today.tokens >= self.tokens_per_day else ""
+
+def reached(limits: Limits | DayLimits, today: Spend) -> str:
+    """Return the key of the first daily ceiling that is reached; empty if none is."""
+    if today.calls and today.usd >= limits.usd_per_day:
+        return "usd_per_day"
+    return "tokens_per_day" if today.calls and today.tokens >= limits.tokens_per_day else ""
 
 
 def check_day(limits: DayLimits, *, today: Spend, about_to: Spend) -> None:

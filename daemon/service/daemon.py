@@ -28,7 +28,7 @@ from daemon.dream.progress import Step
 from daemon.observability import logs
 from daemon.observability.metrics import Metrics, WorkspaceGauges
 from daemon.service.jobs import Jobs
-from daemon.service.keeper import DaemonAccess
+from daemon.service.keeper import DaemonAccess, not_kept
 from daemon.service.managed import LOCK_SECONDS, TICK_SECONDS, ManagedWorkspace, Shared
 from daemon.service.schedule import Action, Thresholds, phase, upcoming
 from daemon.workspace.adoption import open_workspace, workspace_at
@@ -163,8 +163,7 @@ class Daemon:
         is_open = managed.is_kept or (hanging is None and managed.acquire())
         keeper = managed.keeper
         if keeper is None or hanging is not None or not is_open:
-            why = hanging or managed.problem or Problem("the daemon is still opening this workspace", "try again")
-            raise NotKeptError(f"{managed.root} is not in the daemon's keeping: {why.what}", why.advice)
+            raise not_kept(managed.root, hanging or managed.problem)
         managed.use()
         # Without the lock, notes and status still work; opening the stores raises the reason.
         service_status = partial(self._service_status, managed)

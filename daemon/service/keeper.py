@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
+from pathlib import Path
 from sqlite3 import Connection
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,7 @@ from daemon.sessions import next_due, waiting_count
 from daemon.workspace.status import Problem, ServiceStatus, lifecycles
 from daemon.workspace.stores import Store, open_owned, open_readonly, recover, utc_now
 from daemon.workspace.vector_index import Embedding, Index
+from state.budget import reached
 from state.document.document import parse
 from state.dream import Reason
 from state.errors import BusyError, DreamdError, FencedError, NotKeptError
@@ -44,6 +46,7 @@ from state.stores.disk.workspace import Workspace
 from state.stores.history.daily_spend import DailySpend
 from state.stores.history.ledger import Ledger
 from state.stores.history.memory import NOTES_LEFT, SESSION_ENDED
+from state.stores.history.standing import standing
 
 if TYPE_CHECKING:
     from daemon.dream.run import Mode, Outcome
@@ -334,7 +337,6 @@ def read_facts(store: Store, keeper: Keeper, awake_since: datetime, phase: float
     # The latest runs that failed or were rejected in a row.
     tries = (run for run in runs if run.outcome not in ("skipped", "running"))
     failed = list(takewhile(lambda run: run.outcome in _FAILURES, tries))
-    unfinished = store.ledger.unfinished()
     history = History(
         awake_since=awake_since,
         last_look=_latest([*looks, keeper.last_look], now),
@@ -347,9 +349,8 @@ def read_facts(store: Store, keeper: Keeper, awake_since: datetime, phase: float
         schema=any(run.outcome == "committed" for run in runs) or _has_schema(store.workspace, store.memory.disk),
         phase=phase,
     )
-    crystals = lifecycles(store.connection)
-    dream = unfinished.id if unfinished else ""
-    return Facts(history, _pending(store, keeper, now), dream, next_due(store.connection, now), crystals)
+    crystals, unfinished = lifecycles(store.connection), standing(store.connection).unfinished
+    return Facts(history, _pending(store, keeper, now), unfinished, next_due(store.connection, now), crystals)
 
 
 def _pending(store: Store, keeper: Keeper, now: datetime) -> Pending:
@@ -386,13 +387,11 @@ def _appended_at(workspace: Workspace) -> datetime | None:
 
 def _ceiling_until(config: Config, ledger: Ledger, now: datetime) -> datetime | None:
     """Return when the daily ceiling that was reached is lifted: this workspace's, or that of all workspaces."""
-    since = day_start(now)
     if config.model.name is None:
         return None
-    spent, limits = ledger.spent(since=since), config.limits
-    reached = spent.calls and (spent.usd >= limits.usd_per_day or spent.tokens >= limits.tokens_per_day)
-    together = DailySpend(spent_folder(os.environ)).of(now)
-    return since + timedelta(days=1) if reached or config.daemon.limits.reached(together) else None
+    own, together = ledger.spent(since=day_start(now)), DailySpend(spent_folder(os.environ)).of(now)
+    is_reached = reached(config.limits.ceilings, own) or reached(config.daemon.limits, together)
+    return day_start(now) + timedelta(days=1) if is_reached else None
 
 
 def _has_schema(workspace: Workspace, disk: Disk) -> bool:
@@ -404,6 +403,12 @@ def _has_schema(workspace: Workspace, disk: Disk) -> bool:
 def _latest(moments: Iterable[datetime | None], now: datetime) -> datetime | None:
     """Return the latest moment that is not in the future; a clock that was set back leaves some there."""
     return max((moment for moment in moments if moment is not None and moment <= now), default=None)
+
+
+def not_kept(root: Path, why: Problem | None) -> NotKeptError:
+    """Return the error that says why the daemon does not keep this workspace; by default, it is still opening it."""
+    why = why or Problem("the daemon is still opening this workspace", "try again")
+    return NotKeptError(f"{root} is not in the daemon's keeping: {why.what}", why.advice)
 
 
 @dataclass(slots=True)
@@ -517,10 +522,7 @@ class DaemonAccess(WorkspaceAccess):
         if self.keeper.offline_reason:
             raise self.keeper.unkept()
         if not self.keeper.holds_lock:
-            why = next(
-                iter(self.service().problems), Problem("the daemon is still opening this workspace", "try again")
-            )
-            raise NotKeptError(f"{self.workspace.root} is not in the daemon's keeping: {why.what}", why.advice)
+            raise not_kept(self.workspace.root, next(iter(self.service().problems), None))
         return self.keeper
 
     @contextmanager

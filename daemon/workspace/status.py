@@ -16,7 +16,7 @@ from typing import TypeVar
 from daemon.config.paths import spent_folder
 from daemon.config.settings import Config, day_start
 from daemon.workspace.checks import FILES, PERMISSIONS, ROWS, Finding, Level, Subject
-from state.budget import Spend
+from state.budget import Spend, reached
 from state.document.operations import Refusal
 from state.errors import CeilingError, DreamdError, StorageError
 from state.stores.database.connection import explained, from_text, memory_database, open_unmigrated
@@ -236,12 +236,10 @@ def _open(workspace: Workspace) -> Iterator[sqlite3.Connection]:
 
 def _spending(config: Config, spent: Spend, spent_by_all: Spend, last: LastDream | None, now: datetime) -> Spending:
     limits, breaker = config.limits, ""
-    if spent.calls and spent.usd >= limits.usd_per_day:
-        breaker = "limits.usd_per_day is reached; it opens again at midnight UTC"
-    elif spent.calls and spent.tokens >= limits.tokens_per_day:
-        breaker = "limits.tokens_per_day is reached; it opens again at midnight UTC"
-    elif reached := config.daemon.limits.reached(spent_by_all):
-        breaker = f"{reached}, over all workspaces, is reached; it opens again at midnight UTC"
+    if key := reached(limits.ceilings, spent):
+        breaker = f"limits.{key} is reached; it opens again at midnight UTC"
+    elif key := reached(config.daemon.limits, spent_by_all):
+        breaker = f"daemon.{key}, over all workspaces, is reached; it opens again at midnight UTC"
     elif last and last.detail.startswith(f"{CeilingError.code}: ") and last.at >= day_start(now):
         breaker = last.detail.removeprefix(f"{CeilingError.code}: ")
     own = (spent.calls, spent.tokens, spent.usd, limits.tokens_per_day, limits.usd_per_day, breaker)

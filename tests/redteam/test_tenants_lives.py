@@ -188,7 +188,7 @@ def test_what_others_spend_is_neither_told_nor_a_ceiling(town: Tenancy, monkeypa
     """A machine counts what its models cost all who live there."""
     from daemon.config.paths import spent_folder
     from daemon.workspace.stores import utc_now
-    from state.budget import Spend
+    from state.budget import Spend, reached
     from state.stores.history.daily_spend import DailySpend
 
     monkeypatch.setenv("XDG_STATE_HOME", str(town.folder / "state"))
@@ -199,4 +199,4 @@ def test_what_others_spend_is_neither_told_nor_a_ceiling(town: Tenancy, monkeypa
     town.told(token, "POST", WORKSPACE, "feel", {"event": "reward"})  # it has an owner from now on
     spending = town.told(token, "GET", WORKSPACE, "dream_status")["spending"]
     assert (spending["all_tokens"], spending["all_usd"], spending["breaker"]) == (0, 0.0, "")
-    assert town.door.process.config.daemon.limits.reached(Spend(77, 9_876_543, 123.75)) == ""
+    assert reached(town.door.process.config.daemon.limits, Spend(77, 9_876_543, 123.75)) == ""
