@@ -163,7 +163,7 @@ class _Repairing:
                 mode = right_mode(path, self.workspace)
                 plan = f"they are {mode:o} again", partial(_set_mode, path, mode)
             case "copies" if path == self.workspace.database:
-                plan = "it will be, as it is sound now", partial(clear_damaged, path, self.disk)
+                plan = "it is sound now, and will be copied", partial(clear_damaged, path, self.disk)
             case "copies":
                 self.damaged_copies.append(path)
                 plan = "it is kept aside", partial(self._put_aside, path)
