@@ -4,8 +4,10 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, islice
+from pathlib import Path
 
 from daemon.workspace import checks
 from daemon.workspace.checks import (
@@ -16,7 +18,6 @@ from daemon.workspace.checks import (
     Level,
     Subject,
     fine,
-    is_outside,
     own_files,
     problem,
     warning,
@@ -41,7 +42,7 @@ from state.zone import clock_time
 _RESCUE = (
     f"{REPAIR}: it restores the last copy of state.db and keeps the damaged one; MEMORY.md and the notes are unharmed"
 )
-_SEE_DOCTOR = "run 'dreamd doctor'"
+_UNHARMED, _SEE_DOCTOR = "are unharmed", "run 'dreamd doctor'"
 _LITTLE_DISK, _NO_DISK = 500 * 1024**2, 50 * 1024**2
 
 
@@ -62,7 +63,8 @@ def failure(about: str, error: DreamdError | sqlite3.Error) -> Finding:
         again = "run 'dreamd doctor' again afterwards"
         advice = f"{error.advice}, then {again}" if error.advice else again
         return Finding(about, Level.WARNING, f"not looked into: {error.what}", advice)
-    return Finding(about, Level.PROBLEM, error.what, _RESCUE if error.advice.endswith(_SEE_DOCTOR) else error.advice)
+    advice = _RESCUE if _UNHARMED in error.advice else error.advice
+    return Finding(about, Level.PROBLEM, error.what, REPAIR if advice == _SEE_DOCTOR else advice)
 
 
 def check_stores(store: Store) -> Iterator[Finding]:
@@ -81,25 +83,28 @@ def check_stores(store: Store) -> Iterator[Finding]:
 
 
 def _links(at: Subject) -> Iterator[Finding]:
-    """Find symbolic links in place of dreamd's files, which are not followed."""
-    workspace = at.workspace
-    others = (workspace.document, workspace.scratch, workspace.scratch.parent)
-    links = [path for path in own_files(workspace) if path.is_symlink()]
-    for path in (*links, *(path for path in others if is_outside(path, workspace))):
+    """Find symbolic links in place of dreamd's files, which are not followed, and a folder of notes elsewhere."""
+    links = [path for path in own_files(at.workspace) if path.is_symlink()]
+    folder = at.workspace.scratch.parent
+    if folder.is_symlink() and not Path(os.path.realpath(folder)).is_relative_to(at.workspace.root):
+        links.append(folder)
+    for path in links:
         what = f"{path} is a symbolic link to {path.readlink()}; it is not followed"
         yield problem(what, f"put the file itself in its place, or remove the link: rm '{path}'")
 
 
 def _owners(at: Subject) -> Iterator[Finding]:
     """Find files of other users, and what this user cannot use for another reason than its permissions."""
-    workspace, owner = at.workspace, at.workspace.root.stat().st_uid
-    strange = [path for path in (workspace.state, *own_files(workspace)) if path.lstat().st_uid != owner]
+    workspace, owner, strange = at.workspace, at.workspace.root.stat().st_uid, list[Path]()
+    for path in (workspace.state, *own_files(workspace)):
+        with suppress(FileNotFoundError):  # somebody at work has just deleted it
+            strange += [path] if path.lstat().st_uid != owner else []
     if strange:
         what = f"{strange[0]} belongs to another user than the workspace ({len(strange)} such files and folders)"
         yield problem(what, f"run 'sudo chown -hR {owner} {workspace.state}'")
     needed = dict.fromkeys(folders(workspace), os.W_OK | os.X_OK) | {workspace.scratch: os.R_OK | os.W_OK}
     for path in needed.keys() - set(checks.wrong_modes(workspace)) - set(strange):
-        if os.path.lexists(path) and not os.access(path, needed[path]):
+        if os.path.exists(path) and not os.access(path, needed[path]):  # noqa: PTH110 - Path.exists may raise here
             yield problem(f"{path} is not writable by this user", access_to(path))
 
 

@@ -143,7 +143,7 @@ def right_mode(path: Path, workspace: Workspace) -> int:
 def wrong_modes(workspace: Workspace) -> list[Path]:
     """Return the files that their owner cannot use, and those that others can: none, in a private state folder."""
     state, is_open = workspace.state, bool(mode_of(workspace.state) & 0o077)
-    wrong = [state] if mode_of(state) != 0o700 else []
+    wrong = [state] if mode_of(state) & 0o777 != 0o700 else []
     for path in (*own_files(workspace), workspace.document, workspace.scratch):
         with suppress(DreamdError):  # there is none, or another process has just deleted it
             least, mode = right_mode(path, workspace), mode_of(path)
@@ -172,8 +172,6 @@ def _interrupted_commit(at: Subject) -> Iterator[Finding]:
 def _memory_file(at: Subject) -> Iterator[Finding]:
     """Check that MEMORY.md is a complete version, or derived from one."""
     path, (last, wanted) = at.workspace.document, at.last_version()
-    if is_outside(path, at.workspace):
-        return  # the links say so
     if os.path.lexists(path) and not path.is_symlink() and not path.is_file():
         yield problem("MEMORY.md is no file", REPAIR, "doctor", path)
         return
@@ -191,11 +189,6 @@ def _memory_file(at: Subject) -> Iterator[Finding]:
         yield problem(f"MEMORY.md {wrong}", f"{REPAIR}{again}", deed, path)
     else:
         yield fine("not there yet" if content is None else f"{len(content.decode()):,} characters")
-
-
-def is_outside(path: Path, workspace: Workspace) -> bool:
-    """Return whether this path is a link that leads out of the workspace. A loop of links does not."""
-    return path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(workspace.root)
 
 
 def wrong_with(found: bytes | None, wanted: str) -> str:

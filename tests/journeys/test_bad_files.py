@@ -107,8 +107,8 @@ class Bad:
     repair: bool = True
 
 
-def memory(spoil: Spoil, said: str, about: str = "MEMORY.md", *, repair: bool = True) -> Bad:
-    return Bad("MEMORY.md", spoil, ("MEMORY.md", said), f"problem  {about}  ", repair=repair)
+def memory(spoil: Spoil, said: str, *, repair: bool = True) -> Bad:
+    return Bad("MEMORY.md", spoil, ("MEMORY.md", said), "problem  MEMORY.md  ", repair=repair)
 
 
 def scratch(spoil: Spoil, said: str, *, repair: bool = True) -> Bad:
@@ -123,7 +123,7 @@ def database(spoil: Spoil, said: str = DAMAGED, doctor: str = REPAIR, *, repair:
 BAD = {
     "memory: folder": memory(a_folder, FOLDER),
     "memory: loop": memory(link_to("MEMORY.md"), "symbolic links", repair=False),
-    "memory: link out": memory(link_to("/etc/hostname"), OUTSIDE, "links", repair=False),
+    "memory: link out": memory(link_to("/etc/hostname"), OUTSIDE, repair=False),
     "memory: NUL": memory(holding(b"# Working Memory State\n\0\0\n"), NO_MEMORY),
     "memory: not UTF-8": memory(holding(b"# Working Memory State\n\xff\n"), NO_MEMORY),
     "memory: UTF-16": memory(holding("# Working Memory State\n\n- tea\n".encode("utf-16")), NO_MEMORY),
@@ -173,6 +173,8 @@ def test_a_file_that_cannot_be_used_is_named_costs_nothing_and_is_mended(
         problems = [row for row in examined.out.splitlines() if row.startswith("problem")]
         assert [row for row in problems if bad.doctor in row], problems
         assert len(problems) == 1 or bad.file in ("memory/scratch.md", ".dreamd/checkpoints"), problems
+        what, _, _ = problems[0].removeprefix(bad.doctor).strip().partition("; ")
+        assert bad.file != "MEMORY.md" or what in dreamd("status", here).out
     assert not spoilt or path.read_bytes() == spoilt
     assert Path("/etc/hostname").read_bytes() == outside
 
