@@ -10,7 +10,7 @@ from daemon.config.beside import start_beside
 from daemon.config.settings import Config
 from daemon.models.command import costs_of, find_program, installed_agents, preset_of
 from daemon.models.dreamer import NO_MODEL, who_dreams
-from daemon.models.known import KnownModel, look_up
+from daemon.models.known import KnownModel
 from daemon.upkeep.examine import FILES, check_stores, failure, look
 from daemon.workspace.checks import Finding, Level, Subject, fine, problem, warning
 from daemon.workspace.stores import Store, utc_now
@@ -21,21 +21,18 @@ from state.stores.disk.workspace import Workspace
 
 _LOOK_UP_SECONDS = 120.0  # to import litellm, on a busy machine with a cold disk
 
-LookUp = Callable[[str, str | None], KnownModel]
-
 
 def examine(
     workspace: Workspace,
     configured: Callable[[], Config],
     service: Callable[[], Iterable[Finding]],
     opened: Callable[[], AbstractContextManager[Store]],
-    look_up: LookUp = look_up,
 ) -> Iterator[Finding]:
     """Yield each finding as soon as it is made. Use no network.
 
     `configured` reads the configuration, `service` says whether a daemon runs and keeps the workspace, `opened` opens
-    the stores under the workspace's lock, `look_up` is what litellm knows of a model. Opening the stores finishes an
-    interrupted commit and rebuilds a torn index, which the findings report.
+    the stores under the workspace's lock. This finishes an interrupted commit and rebuilds a torn index, which the
+    findings report.
     """
     try:
         config = configured()
@@ -43,7 +40,7 @@ def examine(
     except DreamdError as error:
         config = Config()
         yield Finding("config", Level.PROBLEM, str(error), "the rest is checked with the defaults")
-    yield replace(_model(config, look_up), about="model")
+    yield replace(_model(config), about="model")
     at = Subject(workspace, config, utc_now(), is_held=present_holder(workspace) is not None)
     try:
         yield from service()
@@ -62,7 +59,7 @@ def examine(
         yield failure("stores", error)
 
 
-def _model(config: Config, look_up: LookUp) -> Finding:
+def _model(config: Config) -> Finding:
     name, limits = config.model.name, config.limits.ceilings
     if name is None:
         such = "".join(f", such as {agent} ({costs_of(preset, limits)})" for agent, preset in installed_agents())
@@ -74,12 +71,12 @@ def _model(config: Config, look_up: LookUp) -> Finding:
             advice = f"install it, or choose another as model.name: until then {NO_MODEL}"
             return problem(f"{shown}: there is no program '{preset.command}'", advice)
         return fine(f"{shown} is asked with {program}: {costs_of(preset, limits)}")
-    return _known_to_litellm(name, config.model.api_base, look_up)
+    return _known_to_litellm(name, config.model.api_base)
 
 
-def _known_to_litellm(name: str, api_base: str | None, look_up: LookUp) -> Finding:
+def _known_to_litellm(name: str, api_base: str | None) -> Finding:
     try:
-        known = look_up(name, api_base)
+        known = _look_up(name, api_base)
     except DreamdError as error:
         return warning(f"not looked up: {error.what}", error.advice)
     missing = known.missing_keys
@@ -94,8 +91,8 @@ def _known_to_litellm(name: str, api_base: str | None, look_up: LookUp) -> Findi
     return fine(f"{name} is known" + ("" if missing else ", and so is its key"))
 
 
-def look_up_beside(name: str, api_base: str | None) -> KnownModel:
-    """Look up the model in a short-lived process, so that this one stays small. Raise ModelError."""
+def _look_up(name: str, api_base: str | None) -> KnownModel:
+    """Look up the model in a short-lived process: a daemon could never free litellm's memory. Raise ModelError."""
     words = ["models", "--known", name, *(("--api-base", api_base) if api_base else ())]
     try:
         with start_beside(words, stdout=subprocess.PIPE) as process:

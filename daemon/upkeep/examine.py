@@ -30,14 +30,13 @@ from state.stores.crystals import full_text
 from state.stores.crystals.search import rank_of
 from state.stores.crystals.vectors import index_state
 from state.stores.database.connection import open_unmigrated
-from state.stores.database.copies import broken_page, copied_at, copies_of, is_readable
+from state.stores.database.copies import broken_page, copies_of, is_readable
 from state.stores.disk.syscalls import access_to
 from state.stores.history.inbox import NoteInbox
 from state.stores.history.standing import standing
 from state.stores.repair.check import WRONG_SCHEMA, damage_of, faults
 from state.stores.vectors.embedder import Unavailable
 from state.text.words import counted
-from state.zone import clock_time
 
 _RESCUE = (
     f"{REPAIR}: it restores the last copy of state.db and keeps the damaged one; MEMORY.md and the notes are unharmed"
@@ -171,11 +170,6 @@ def _rows(store: Store) -> Iterator[Finding]:
     yield fine(f"sound: {figures}, {tombstones}")
 
 
-def _copied(store: Store) -> Iterator[Finding]:
-    made = [clock_time(copied_at(copy), store.config.zone) for copy in copies_of(store.workspace.database)]
-    yield fine(f"state.db was copied: {', '.join(made)}" if made else "none yet of state.db")
-
-
 def _history(store: Store) -> Iterator[Finding]:
     """Check that every version has its text; an archive or a restored copy may lack some."""
     if missing := [str(number) for number in store.lineage.versions_after(0) if not store.lineage.text(number)]:
@@ -242,6 +236,6 @@ FILES: tuple[Check[Subject], ...] = (
     ("state.db", _databases), *checks.FILES, ("checkpoints", _checkpoints),
 )  # fmt: skip
 STORES: tuple[Check[Store], ...] = (
-    ("state.db", _rows), ("copies", _copied), ("history", _history), ("embeddings", _embeddings),
+    ("state.db", _rows), ("history", _history), ("embeddings", _embeddings),
     ("word index", _word_index), ("vector index", _vector_index), ("pointers", _pointers), ("dreams", _last_dream),
 )  # fmt: skip

@@ -22,7 +22,7 @@ from state.document.merge import is_conflicted
 from state.errors import DreamdError
 from state.pending import PendingCount
 from state.stores.database.connection import open_unmigrated
-from state.stores.database.copies import copies_of, found_damaged
+from state.stores.database.copies import copied_at, copies_of, found_damaged
 from state.stores.database.table import unpacked
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
@@ -32,6 +32,7 @@ from state.stores.history.notes import look
 from state.stores.history.standing import standing
 from state.stores.history.unread import UnreadTranscripts
 from state.text.words import counted
+from state.zone import clock_time
 
 REPAIR = "run 'dreamd doctor --repair'"
 LONGEST_WAIT = timedelta(hours=24)
@@ -214,9 +215,13 @@ def wrong_with(found: bytes | None, wanted: str) -> str:
 # ------------------------------------------------------------ rows
 
 
-def _failed_copy(at: Subject) -> Iterator[Finding]:
+def _copies(at: Subject) -> Iterator[Finding]:
+    """Check that the last copy of state.db succeeded; only a repair reads the copies."""
+    made = [clock_time(copied_at(copy), at.config.zone) for copy in copies_of(at.workspace.database)]
     if wrong := found_damaged(at.workspace.database):
         yield problem(f"state.db was not copied: {wrong}", REPAIR, "doctor", at.workspace.database)
+    else:
+        yield fine(f"state.db was copied: {', '.join(made)}" if made else "none yet of state.db")
 
 
 def _notes(at: Subject) -> Iterator[Finding]:
@@ -260,7 +265,7 @@ def _transcripts(at: Subject) -> Iterator[Finding]:
 
 PERMISSIONS: Check[Subject] = ("permissions", _permissions)
 FILES: tuple[Check[Subject], ...] = (
-    ("copies", _failed_copy), ("commit", _interrupted_commit), ("MEMORY.md", _memory_file), ("notes", _notes),
+    ("copies", _copies), ("commit", _interrupted_commit), ("MEMORY.md", _memory_file), ("notes", _notes),
 )  # fmt: skip
 # Those that ask state.db.
 ROWS: tuple[Check[Subject], ...] = (

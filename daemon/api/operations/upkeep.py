@@ -10,7 +10,6 @@ from daemon.api.client import Client, NoDaemonError
 from daemon.api.operations.operation import Arg, operation
 from daemon.api.shapes import shorten
 from daemon.upkeep.doctor import examine as everything
-from daemon.upkeep.doctor import look_up_beside
 from daemon.upkeep.export import Exported, export
 from daemon.upkeep.forget import Receipt, forget, preview_forget, unforget
 from daemon.upkeep.forget_plan import ForgetRequest
@@ -108,9 +107,8 @@ def _finding_row(one: Finding) -> str:
 @operation("doctor", long=True, reads=True, text=findings_text, operator=True)
 def doctor(access: WorkspaceAccess) -> Findings:
     """Check everything and say what to do: configuration, model, files, stores. Nothing is asked of the network."""
-    # The daemon must not import litellm, whose memory it could never free.
-    known = (lambda: access.config, lambda: _service_findings(access), access.exclusive, look_up_beside)
-    return Findings(tuple(everything(access.workspace, *known)))
+    found = everything(access.workspace, lambda: access.config, lambda: _service_findings(access), access.exclusive)
+    return Findings(tuple(found))
 
 
 def _service_findings(access: WorkspaceAccess) -> Iterator[Finding]:
