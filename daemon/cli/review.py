@@ -12,6 +12,7 @@ from daemon.dream.standing import Line
 from graphs.review import LineAction
 from state.document.sections import SectionName
 from state.errors import NotFoundError, NothingToDoError, RejectedError, UsageError
+from state.text.pieces import with_other_sentence
 
 if TYPE_CHECKING:
     from daemon.api.dispatch import Caller
@@ -76,16 +77,19 @@ def _chosen(waiting: Sequence[ProposedChange], arguments: argparse.Namespace) ->
 def wrong(arguments: argparse.Namespace) -> int:
     """Say that a line of MEMORY.md was never true. It goes, or says what --right says, and no dream brings it back.
 
-    What it rests on is not given as current any more. 'dreamd restore' undoes it.
+    Of a line that is named by a whole sentence of it, the others stay. What it rests on is not given as current any
+    more. 'dreamd restore' undoes it.
     """
     caller, said = caller_of(arguments, "wrong"), " ".join(" ".join(arguments.line).split())
     name, line = _line_meant(_standing(caller), said)
     section = SectionName(name) if name else None
-    meant = ChangeOfLine(
-        action=LineAction.WRONG, line=line.id, section=section, expected=line.text, text=arguments.right
-    )
+    right = with_other_sentence(line.text, said, arguments.right) or arguments.right
+    meant = ChangeOfLine(action=LineAction.WRONG, line=line.id, section=section, expected=line.text, text=right)
     done = caller.ask(change_lines, (meant,))
-    rows = [f"wrong: {line.text}", f"right: {done.lines[0].text}" if done.lines[0].text else "it is gone"]
+    rows = [
+        f"wrong: {line.text if right == arguments.right else said}",
+        f"right: {done.lines[0].text}" if done.lines[0].text else "it is gone",
+    ]
     show(lambda _: "\n".join((*rows, f"version {done.version}")), done, as_json=arguments.json)
     return 0
 

@@ -6,10 +6,11 @@ Nothing is left out, except the rest of a word that is longer than a piece; `…
 import re
 from collections.abc import Iterator
 from enum import Enum
-from itertools import chain, pairwise
+from itertools import chain, combinations, pairwise
 from typing import NamedTuple
 
 from state.text.chunks import best_end, is_torn
+from state.text.words import SENTENCE_ENDS, repeat_key
 
 # A heading, or a row that ends in a colon, stands before each bullet below it if it is not longer.
 _HEAD_CHARACTERS = 80
@@ -47,6 +48,15 @@ def pieces(text: str, limit: int) -> Iterator[str]:
                 break
             yield head + said[start:end].strip()
             start = end
+
+
+def with_other_sentence(text: str, said: str, other: str) -> str:
+    """Return the text with another sentence in place of some of its sentences; "" if those are not some of them."""
+    sentences, wanted = SENTENCE_ENDS.split(" ".join(text.split())), repeat_key(said)
+    for start, end in combinations(range(len(sentences) + 1), 2):
+        if end - start < len(sentences) and repeat_key(" ".join(sentences[start:end])) == wanted:
+            return " ".join((*sentences[:start], *filter(None, [other]), *sentences[end:]))
+    return ""
 
 
 def _with_heads(text: str) -> Iterator[tuple[str, str]]:

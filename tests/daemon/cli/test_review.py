@@ -106,6 +106,28 @@ def test_what_applied_is_shown_by_its_name_and_undone_one_by_one_or_all_at_once(
 # ------------------------------------------------------------ a line that was never true
 
 
+def test_of_a_line_with_a_wrong_sentence_the_others_stay(told: Transcript) -> None:
+    told(
+        """
+        $ dreamd note The office is in Altona. Odile was born on 3 May. The printer is of Ingrid.
+        noted
+        $ dreamd dream
+        version 1…
+        $ dreamd wrong the office is in altona --right 'The office is in Lübeck.'
+        wrong: the office is in altona
+        right: The office is in Lübeck. Odile was born on 3 May. The printer is of Ingrid.
+        version 2
+        $ dreamd wrong The printer is of Ingrid.
+        wrong: The printer is of Ingrid.
+        right: The office is in Lübeck. Odile was born on 3 May.
+        version 3
+        $ dreamd search When was Odile born?
+        1. The office is in Lübeck. Odile was born on 3 May.
+        …
+        """
+    )
+
+
 def test_a_wrong_line_is_named_by_its_id_or_its_text_and_goes_or_says_what_is_right(told: Transcript) -> None:
     told(
         """
