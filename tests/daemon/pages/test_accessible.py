@@ -59,8 +59,9 @@ class Place:
 def ordinary(folder: Path) -> Path:
     """A workspace that has been through much, in which changes wait and others applied."""
     workspace = lived(folder, "the spare key of the cellar hangs behind the door")
+    dreamt(workspace, "The well of house 3 is dry")
     with revises({COFFEE: TEA, NEW_PORT: OLD_PORT}):
-        for notes in (("The well of house 3 is dry",), (TEA, OLD_PORT), (COFFEE, NEW_PORT)):
+        for notes in ((TEA, OLD_PORT), (COFFEE, NEW_PORT)):
             dreamt(workspace, *notes, rules=DreamSection())
     with open_readonly(workspace, Config()) as store:
         assert open_proposals(store)
