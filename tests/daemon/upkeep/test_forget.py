@@ -105,7 +105,7 @@ def test_it_stands_everywhere_before(rich: Workspace) -> None:
     with sqlite3.connect(rich.database) as connection:
         told = list(connection.iterdump())
     told += [f'INSERT INTO "versions" {row["text"]}' for row in versions(rich)]
-    for table in "crystals lines versions items changes dreams sessions calls".split():
+    for table in "crystals lines versions items proposals dreams sessions calls".split():
         assert any(row.startswith(f'INSERT INTO "{table}"') and SECRET[:40] in row for row in told), table
 
 
