@@ -6,7 +6,7 @@
 So litellm and LangGraph, which stay in a process once they are imported, are imported by one that ends. All durable
 data is in the workspace: either process may be killed at any moment, and the next dream resumes. The kernel keeps the
 lock as long as one of the two lives; the child ends with its parent, which closes their pipe. The pipe carries what
-no row can: the settings, and the end, which is told even if state.db is full, or the dream is dry and leaves none.
+no row can: the settings, that there is a step to look at, and the end, told even if state.db is full or the run dry.
 Keys of providers are in the child's environment: the daemon's own, or those of the command that asked for the dream.
 """
 
@@ -134,6 +134,7 @@ class _Dreaming:
         self._store, self._lock = store, lock
         self._on_step = on_step
         self._ends_at = float("inf")
+        self._told: End | None = None
 
     def run(self, reason: Reason, mode: Mode, keys: Mapping[str, str], *, discreetly: bool) -> Outcome:
         """Start the process and follow it until it ends."""
@@ -151,8 +152,9 @@ class _Dreaming:
             try:
                 with suppress(OSError):  # it has died, which shows at once
                     ours.send(handed)
-                follow(self._store.ledger, since, self._hear, lambda: self._has_said(ours))
-                end = _received(process, ours)
+                follow(self._store.ledger, since, self._hear, lambda: self._has_ended(ours))
+                if (end := self._told) is None:
+                    raise _died(process)
                 if mode is Mode.DRY:
                     with suppress(sqlite3.Error):  # the next dry dream may remove them
                         self._store.ledger.remove_steps(_DRY)
@@ -170,13 +172,19 @@ class _Dreaming:
         tell(self._store)
         return end.outcome
 
-    def _has_said(self, wire: Connection) -> bool:
-        """Wait a moment; return whether it told its end or died. Raise if the lock is lost or the time is up."""
+    def _has_ended(self, wire: Connection) -> bool:
+        """Wait for a step, or a moment; return whether it ended. Raise if the lock is lost or the time is up."""
         self._store.memory.check()
         if time.monotonic() > self._ends_at:
             what = "the dream took longer than limits.wall_seconds_per_dream, and was ended"
             raise ModelError(what, "the next one goes on with it")
-        return wire.poll(LOOK_SECONDS)
+        if not wire.poll(LOOK_SECONDS):
+            return False
+        try:
+            self._told = wire.recv()
+        except (EOFError, OSError):  # it died
+            return True
+        return self._told is not None
 
     def _hear(self, step: Step) -> None:
         if step.node == "gather":  # the first question is next
@@ -195,14 +203,13 @@ def _started(workspace: Workspace, wire: Connection, lock: int, keys: Mapping[st
         raise ModelError(f"no process can be started for the dream ({error.strerror})", "try later") from None
 
 
-def _received(process: Process, wire: Connection) -> End:
-    try:
-        end: End = wire.recv()
-    except (EOFError, OSError):
-        with suppress(subprocess.TimeoutExpired):  # its pipe closes a moment before it ends
-            process.wait(_END_SECONDS)
-        raise _DiedError(process.pid, _how(process.poll())) from None
-    return end
+def _died(process: Process) -> _DiedError:
+    with suppress(subprocess.TimeoutExpired):  # its pipe closes a moment before it ends
+        process.wait(_END_SECONDS)
+    status, how = process.poll(), "closed its pipe"
+    if status is not None:
+        how = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
+    return _DiedError(process.pid, how)
 
 
 def _end(process: Process, wire: Connection) -> None:
@@ -214,12 +221,6 @@ def _end(process: Process, wire: Connection) -> None:
         process.kill()
         with suppress(subprocess.TimeoutExpired):  # a hanging disk may keep it
             process.wait(_END_SECONDS)
-
-
-def _how(status: int | None) -> str:
-    if status is None:
-        return "closed its pipe"
-    return f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
 
 
 # ---------------------------------------------------------------- the child
@@ -237,11 +238,16 @@ def dream_given(fd: int) -> int:
         return 1
     follow_clock(handed.now, handed.at)
     Thread(target=_end_with_parent, args=(wire,), daemon=True).start()
+    _tell(wire, _dreamt(handed, wire))
+    return 0
+
+
+def _tell(wire: Connection, said: End | None) -> None:
+    """Tell the parent the end, or None: that the ledger has a new step. End this process if the parent is gone."""
     try:
-        wire.send(_dreamt(handed))
+        wire.send(said)
     except BrokenPipeError:
         _end_now()
-    return 0
 
 
 def _end_with_parent(wire: Connection) -> None:
@@ -255,7 +261,7 @@ def _end_now() -> NoReturn:
     os._exit(1)
 
 
-def _dreamt(handed: Handed) -> End:
+def _dreamt(handed: Handed, wire: Connection) -> End:
     store: Store | None = None
     outcome: Outcome | None = None
     failed: tuple[Exception | None, OSError | None] = None, None
@@ -270,8 +276,8 @@ def _dreamt(handed: Handed) -> End:
         index = Index(handed.workspace, lock.check, Embedding(handed.config.embeddings.model), beside=True)
         store = open_owned(index, handed.config, Turn(handed.turn) if handed.turn is not None else None)
         with closing(store):
-            steps = StepRecord(store.ledger, _DRY, lambda _: None, utc_now)
-            on_step = steps if handed.mode is Mode.DRY else lambda _: None  # others record their steps themselves
+            steps = StepRecord(store.ledger, _DRY, lambda _: _tell(wire, None), utc_now)
+            on_step = steps if handed.mode is Mode.DRY else lambda _: _tell(wire, None)  # others record theirs
             outcome = dream_now(store, handed.reason, handed.mode, on_step, hide if handed.discreet else show)
     except Exception as error:  # noqa: BLE001 - the parent raises it
         failed = _told(error)

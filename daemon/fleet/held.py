@@ -70,6 +70,8 @@ class Held:
         self._writes = self._covered = 0
         self._written = 0  # the keeper's count at the last commit
         self._paid = Spend()
+        self.charged = Spend()
+        """What the dream under way has charged. A call is charged with its most, until it is answered."""
         self.keeper = Keeper(contained(folder), lease.place.handle, lambda: self.config, around.embedding)
         self.keeper.alone = self.quiet
 
@@ -170,6 +172,7 @@ class Held:
             self.lost = True
             raise
         self._covered, self._written, self._paid = covered, written, paid
+        self.charged += spent
         with self._absorbing:
             self._absorbed.difference_update(taken)
         if whole:  # a failure is raised to the caller
@@ -214,7 +217,7 @@ class Held:
             except DreamdError as error:
                 logs.get(workspace=self.place.handle).warning("dream_not_charged", error=error)
             else:
-                self._paid = paid
+                self._paid, self.charged = paid, self.charged + spent
 
     def _paid_now(self) -> Spend:
         """Return the ledger's total over all time, as its entries were stamped by the clocks of many machines."""
@@ -222,9 +225,10 @@ class Held:
             return store.ledger.spent()
 
     def _spent(self, paid: Spend) -> Spend:
-        before = self._paid
+        before, most = self._paid, self.charged
         calls, tokens, usd = paid.calls - before.calls, paid.tokens - before.tokens, paid.usd - before.usd
-        return Spend(max(0, calls), max(0, tokens), max(0.0, usd))
+        # No more is given back than the dream has charged: less than that means that old entries were swept.
+        return Spend(max(-most.calls, calls), max(-most.tokens, tokens), max(-most.usd, usd))
 
     # ------------------------------------------------------------ end
 

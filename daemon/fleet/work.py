@@ -28,6 +28,7 @@ from daemon.observability.metrics import Metrics
 from daemon.service.jobs import Jobs
 from daemon.service.schedule import Action
 from daemon.workspace.stores import utc_now
+from state.budget import Spend
 from state.dream import Reason
 from state.errors import (
     BusyError,
@@ -137,6 +138,7 @@ class Work:
         try:
             if is_real:
                 held.keeper.changed = False  # a dream also reads what a pass would read
+            held.charged = Spend()
             outcome = self._jobs.dream(held.keeper, reason, mode, step)
             dreams = 1 if is_real else None
         except (FencedError, UnreachableError):

@@ -226,7 +226,7 @@ spent AS (
     INSERT INTO spending AS s (day, tenant, workspace, dreams, calls, tokens, usd)
     SELECT (clock_timestamp() AT TIME ZONE 'UTC')::date, held.tenant, held.id,
         coalesce(%(dreams)s::int, 0), %(calls)s, %(tokens)s, %(usd)s
-    FROM held WHERE coalesce(%(dreams)s::int, 0) + %(calls)s + %(tokens)s > 0 OR %(usd)s > 0
+    FROM held WHERE coalesce(%(dreams)s::int, 0) <> 0 OR %(calls)s <> 0 OR %(tokens)s <> 0 OR %(usd)s <> 0
     ON CONFLICT (day, tenant, workspace) DO UPDATE SET dreams = s.dreams + excluded.dreams,
         calls = s.calls + excluded.calls, tokens = s.tokens + excluded.tokens, usd = s.usd + excluded.usd)
 SELECT generation, key FROM held

@@ -55,7 +55,8 @@ def test_what_a_dream_cost_is_counted_though_its_process_is_killed_before_the_en
             until(lambda: model.count > 1)
             process.kill()
     [spent] = fleet.database.rows("SELECT dreams, calls, tokens FROM spending")
-    assert (spent["dreams"], spent["calls"]) == (0, 1)
+    assert spent["dreams"] == 0
+    assert spent["calls"] in (1, 2)  # the second was under way
     assert spent["tokens"] > 0
 
 
