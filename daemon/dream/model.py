@@ -33,7 +33,7 @@ Hide: TypeAlias = Callable[[ModelError], ModelError]
 """Returns the error to raise in place of a model's error."""
 
 
-def show(error: ModelError) -> ModelError:
+def reveal(error: ModelError) -> ModelError:
     """Return the error itself: nothing of it is hidden."""
     return error
 
@@ -64,7 +64,7 @@ class Metered:
     config: Config
     ledger: Ledger
     dream: str
-    hide: Hide = show
+    hide: Hide = reveal
     clock: Callable[[], float] = time.monotonic
     tries: int = 4
     total_seconds: float = 300.0
@@ -120,14 +120,14 @@ class Metered:
         except ModelError as error:
             failed = error
         else:
-            self._settle(number, most, self._answered(request, answer, is_usable=True))
+            self._settle(number, most, self._record_of(request, answer, is_usable=True))
             return answer
         lost = getattr(failed, "answer", None)
-        self._settle(number, most, self._answered(request, lost, is_usable=False) if lost is not None else None)
+        self._settle(number, most, self._record_of(request, lost, is_usable=False) if lost is not None else None)
         # Raised outside the handler, so that the hidden error is not its context.
         raise self.hide(failed)
 
-    def _answered(self, request: Request, answer: Answer, *, is_usable: bool) -> Call:
+    def _record_of(self, request: Request, answer: Answer, *, is_usable: bool) -> Call:
         """Return the record of a try that was or may have been paid for. Only a usable one may be replayed."""
         kept = replace(answer, text=without_secrets(answer.text, self.config.redaction))
         return _call(kept, digest(self.name, request), messages_of(request), is_usable=is_usable)

@@ -28,7 +28,7 @@ from typing import NoReturn
 
 from daemon.config.beside import Process, start_beside
 from daemon.config.settings import Config
-from daemon.dream.model import show
+from daemon.dream.model import reveal
 from daemon.dream.progress import LOOK_SECONDS, Step, StepRecord, follow
 from daemon.dream.run import Mode, Outcome, dream_now
 from daemon.models import command
@@ -134,7 +134,7 @@ class _Dreaming:
         self._store, self._lock = store, lock
         self._on_step = on_step
         self._ends_at = float("inf")
-        self._told: End | None = None
+        self._received: End | None = None
 
     def run(self, reason: Reason, mode: Mode, keys: Mapping[str, str], *, discreetly: bool) -> Outcome:
         """Start the process and follow it until it ends."""
@@ -152,8 +152,8 @@ class _Dreaming:
             try:
                 with suppress(OSError):  # it has died, which shows at once
                     ours.send(handed)
-                follow(self._store.ledger, since, self._hear, lambda: self._has_ended(ours))
-                if (end := self._told) is None:
+                follow(self._store.ledger, since, self._report, lambda: self._has_ended(ours))
+                if (end := self._received) is None:
                     raise _died(process)
                 if mode is Mode.DRY:
                     with suppress(sqlite3.Error):  # the next dry dream may remove them
@@ -181,12 +181,12 @@ class _Dreaming:
         if not wire.poll(LOOK_SECONDS):
             return False
         try:
-            self._told = wire.recv()
+            self._received = wire.recv()
         except (EOFError, OSError):  # it died
             return True
-        return self._told is not None
+        return self._received is not None
 
-    def _hear(self, step: Step) -> None:
+    def _report(self, step: Step) -> None:
         if step.node == "gather":  # the first question is next
             config = self._store.config
             calls = 2 * config.model.timeout_seconds
@@ -238,14 +238,14 @@ def dream_given(fd: int) -> int:
         return 1
     follow_clock(handed.now, handed.at)
     Thread(target=_end_with_parent, args=(wire,), daemon=True).start()
-    _tell(wire, _dreamt(handed, wire))
+    _send(wire, _run_dream(handed, wire))
     return 0
 
 
-def _tell(wire: Connection, said: End | None) -> None:
+def _send(wire: Connection, news: End | None) -> None:
     """Tell the parent the end, or None: that the ledger has a new step. End this process if the parent is gone."""
     try:
-        wire.send(said)
+        wire.send(news)
     except BrokenPipeError:
         _end_now()
 
@@ -261,7 +261,7 @@ def _end_now() -> NoReturn:
     os._exit(1)
 
 
-def _dreamt(handed: Handed, wire: Connection) -> End:
+def _run_dream(handed: Handed, wire: Connection) -> End:
     store: Store | None = None
     outcome: Outcome | None = None
     failed: tuple[Exception | None, OSError | None] = None, None
@@ -276,15 +276,15 @@ def _dreamt(handed: Handed, wire: Connection) -> End:
         index = Index(handed.workspace, lock.check, Embedding(handed.config.embeddings.model), beside=True)
         store = open_owned(index, handed.config, Turn(handed.turn) if handed.turn is not None else None)
         with closing(store):
-            steps = StepRecord(store.ledger, _DRY, lambda _: _tell(wire, None), utc_now)
-            on_step = steps if handed.mode is Mode.DRY else lambda _: _tell(wire, None)  # others record theirs
-            outcome = dream_now(store, handed.reason, handed.mode, on_step, hide if handed.discreet else show)
+            steps = StepRecord(store.ledger, _DRY, lambda _: _send(wire, None), utc_now)
+            on_step = steps if handed.mode is Mode.DRY else lambda _: _send(wire, None)  # others record theirs
+            outcome = dream_now(store, handed.reason, handed.mode, on_step, hide if handed.discreet else reveal)
     except Exception as error:  # noqa: BLE001 - the parent raises it
-        failed = _told(error)
+        failed = _error_to_send(error)
     return End(outcome, *failed, tuple(store.notices) if store is not None else (), tuple(hidden))
 
 
-def _told(error: Exception) -> tuple[Exception, OSError | None]:
+def _error_to_send(error: Exception) -> tuple[Exception, OSError | None]:
     """Return the error for the parent to raise, and the system error that caused it; of a defect, its frames."""
     cause = next((one for one in (error, error.__cause__) if isinstance(one, OSError) and one.errno), None)
     system = OSError(cause.errno, cause.strerror) if cause is not None else None

@@ -15,7 +15,7 @@ from daemon.dream.answers import settle_answers
 from daemon.dream.checkpoints import checkpoints, drop, saved, thread
 from daemon.dream.consolidation import merge_duplicates, new_input
 from daemon.dream.memory import DryMemory, Upto, WorkspaceMemory
-from daemon.dream.model import Hide, model_for, show
+from daemon.dream.model import Hide, model_for, reveal
 from daemon.dream.progress import Step, StepRecord, answered, evicted, gathered
 from daemon.dream.proposals import drop_stale
 from daemon.ingest.notes import BATCH, absorb_notes
@@ -77,7 +77,7 @@ class _Begun:
     at: datetime
     mode: Mode
     saved: Mapping[str, Any] | None = None
-    hide: Hide = show
+    hide: Hide = reveal
     problem: str = ""
 
 
@@ -103,7 +103,7 @@ def dream_now(
     reason: Reason,
     mode: Mode,
     on_step: Callable[[Step], None] = lambda _: None,
-    hide: Hide = show,
+    hide: Hide = reveal,
 ) -> Outcome:
     """Resume an interrupted dream, or run a new one.
 

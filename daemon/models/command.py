@@ -262,11 +262,12 @@ def costs_of(preset: Preset, limits: Limits) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """What a program printed, and its exit status; None if it was ended, because it took too long."""
+    """What a program printed, cut if it was too much; and its exit status, None if it took too long."""
 
     out: str
     err: str
     status: int | None
+    is_cut: bool
 
 
 @dataclass(eq=False)
@@ -313,50 +314,52 @@ class CommandModel:
         end = self._run(path, request)
         if _ending.is_set():
             raise StoppedError("this process ends", "the dream is checkpointed, and the next one goes on with it")
-        said, seconds = self._read(end), time.monotonic() - began
+        reply, seconds = self._read(end), time.monotonic() - began
         most = lost_answer(self.name, self.worst_case(request), self.max_output_tokens, seconds)
-        if end.status is None and not (_USED_UP.search(said.error) or _ASKS.search(said.error)):
+        if end.status is None and not (_USED_UP.search(reply.error) or _ASKS.search(reply.error)):
             what = f"{self.name} did not answer within {self.timeout_seconds:g} s"
             raise TransientError(what, "raise model.timeout_seconds.", answer=most)
-        if len(end.out) > _MOST_PRINTED:
+        if end.is_cut:
             what = f"{self.name} printed more than {_MOST_PRINTED // 1024**2} MiB, and was ended"
             raise UnusableReplyError(what, "see what it prints when you run it by hand.", most)
-        counts = said.tokens_in, said.tokens_out
-        if not said.tokens_in:
-            counts = most.tokens_in, _tokens(said.text)
-        answer = Answer(said.text, self.name, *counts, 0.0, said.finish_reason, seconds, estimated=not said.tokens_in)
-        if said.error:
-            used_turn = "number of turns" in said.error or "session turns" in said.error  # it called a tool
-            raise self._failure(said.error, answer if said.tokens_in else most if used_turn else None)
-        if not said.text.strip():
+        counts = reply.tokens_in, reply.tokens_out
+        if not reply.tokens_in:
+            counts = most.tokens_in, _tokens(reply.text)
+        answer = Answer(
+            reply.text, self.name, *counts, 0.0, reply.finish_reason, seconds, estimated=not reply.tokens_in
+        )
+        if reply.error:
+            used_turn = "number of turns" in reply.error or "session turns" in reply.error  # it called a tool
+            raise self._failure(reply.error, answer if reply.tokens_in else most if used_turn else None)
+        if not reply.text.strip():
             raise UnusableReplyError(f"{self.name} answered nothing", "raise model.max_output_tokens.", answer)
         return answer
 
     def _read(self, end: _End) -> _Reply:
         ended = f"it ended with status {end.status}"
         try:
-            said = self._preset.read(end.out, end.err)
+            reply = self._preset.read(end.out, end.err)
         except (ValueError, LookupError, TypeError, AttributeError):
-            said = _Reply(error=" ".join(f"{end.out} {end.err}".split()) or ended)
-        if end.status and not said.error:
+            reply = _Reply(error=" ".join(f"{end.out} {end.err}".split()) or ended)
+        if end.status and not reply.error:
             last = (end.err.strip() or end.out.strip()).rpartition("\n")[2]
-            said = replace(said, error=f"{ended}: {last}" if last else ended)
-        return said
+            reply = replace(reply, error=f"{ended}: {last}" if last else ended)
+        return reply
 
     def _run(self, path: str, request: Request) -> _End:
         with TemporaryDirectory(prefix="dreamd-") as name:
             folder, preset = Path(name), self._preset
             system, tokens = folder / "system.md", str(self.max_output_tokens)
 
-            def filled(word: str) -> str:
+            def fill(word: str) -> str:
                 return word.replace("{system}", str(system)).replace("{folder}", name).replace("{tokens}", tokens)
 
             rules = "\n".join(text for role, text in request.messages if role == "system")
             words, variables = shlex.split(preset.line)[1:], {}
             if self._is_agent:
                 system.write_text(rules, encoding="utf-8")
-                words = [*map(filled, words), *preset.prepare(folder), *self._model]
-                variables = {name: filled(value) for name, value in preset.variables.items()}
+                words = [*map(fill, words), *preset.prepare(folder), *self._model]
+                variables = {name: fill(value) for name, value in preset.variables.items()}
             (folder / "empty").mkdir()
             try:
                 process = subprocess.Popen(  # noqa: S603 - a program that the configuration names
@@ -366,8 +369,10 @@ class CommandModel:
                 )  # fmt: skip
             except OSError as error:
                 raise ModelError(f"{path} cannot be started ({error.strerror})", "run it by hand.") from None
-            spoken = _spoken(request)
-            return _talked(process, spoken if self._is_agent else f"{rules}\n\n{spoken}", self.timeout_seconds)
+            conversation = _conversation(request)
+            return _converse(
+                process, conversation if self._is_agent else f"{rules}\n\n{conversation}", self.timeout_seconds
+            )
 
     def _environment(self) -> dict[str, str]:
         """Return the variables that it gets: of those that look like secrets only its own and the named ones."""
@@ -381,7 +386,7 @@ class CommandModel:
 
     def _failure(self, error: str, paid: Answer | None) -> ModelError:
         """Classify an error message, which may come from the program or from its provider."""
-        short = _short(error)
+        short = _shortened(error)
         if _USED_UP.search(error):
             opens = _OPENS_AT.search(error)
             at = f"{datetime.fromtimestamp(int(opens[1]), UTC).astimezone():%Y-%m-%d %H:%M %Z}" if opens else ""
@@ -397,7 +402,7 @@ class CommandModel:
 
     def _unattended(self, question: str) -> UnattendedError:
         by_hand = f"run '{self._preset.command}' by hand until it answers; model.variables names keys that it needs."
-        return UnattendedError(f"{self.name} has to ask you something first: {_short(question)}", by_hand)
+        return UnattendedError(f"{self.name} has to ask you something first: {_shortened(question)}", by_hand)
 
 
 def end_all() -> None:
@@ -411,7 +416,7 @@ _running: set["subprocess.Popen[bytes]"] = set()
 _ending = threading.Event()
 
 
-def _talked(process: "subprocess.Popen[bytes]", prompt: str, seconds: float) -> _End:
+def _converse(process: "subprocess.Popen[bytes]", prompt: str, seconds: float) -> _End:
     """Give the program its prompt; return what it printed until it ended, or was ended with all that it started."""
     out, err = bytearray(), bytearray()
 
@@ -442,7 +447,8 @@ def _talked(process: "subprocess.Popen[bytes]", prompt: str, seconds: float) -> 
         process.wait(_END_SECONDS)
     for one in threads:  # what it started in a session of its own may keep its output open
         one.join(_END_SECONDS)
-    return _End(out.decode(errors="replace"), err.decode(errors="replace"), status)
+    is_cut = max(len(out), len(err)) > _MOST_PRINTED
+    return _End(out.decode(errors="replace"), err.decode(errors="replace"), status, is_cut)
 
 
 def _kill(process: "subprocess.Popen[bytes]") -> None:
@@ -451,7 +457,7 @@ def _kill(process: "subprocess.Popen[bytes]") -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
-def _short(message: str) -> str:
+def _shortened(message: str) -> str:
     return without_keys(" ".join(message.split()))[:200]
 
 
@@ -460,7 +466,7 @@ def _tokens(text: str) -> int:
     return len(text.encode("utf-8", "replace")) // 3
 
 
-def _spoken(request: Request) -> str:
+def _conversation(request: Request) -> str:
     """Return the conversation without the system prompt as a single turn."""
     said = [
         f"Your answer was:\n\n{text}" if role == "assistant" else text

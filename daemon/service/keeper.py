@@ -84,7 +84,7 @@ class RunningDream:
     since: datetime
     end: "Future[Outcome]" = field(default_factory=Future)
 
-    def followed(self, keeper: "Keeper", on_step: Callable[[Step], None]) -> "Outcome":
+    def follow(self, keeper: "Keeper", on_step: Callable[[Step], None]) -> "Outcome":
         """Report its steps so far and each further one; return its outcome, or raise its error, at its end."""
         with keeper.store() as store:
             follow(store.ledger, self.since, on_step, lambda: bool(wait([self.end], LOOK_SECONDS).done))
@@ -444,7 +444,7 @@ class DaemonAccess(WorkspaceAccess):
 
     def write(self) -> AbstractContextManager[Store]:
         """Open the stores, also while a dream runs."""
-        return self._noticing(self._lock_holder().store())
+        return self._noticing(self._require_keeper().store())
 
     def exclusive(self, *, wait: bool = False) -> AbstractContextManager[Store]:
         """Open the stores for one user at a time. Raise BusyError during a dream, unless `wait` is set.
@@ -452,7 +452,7 @@ class DaemonAccess(WorkspaceAccess):
         Always wait for a pass, which takes seconds. With `wait` the caller queues, because retries might never
         succeed between consecutive dreams.
         """
-        keeper = self._lock_holder()
+        keeper = self._require_keeper()
         if not wait:
             keeper.wait_for_pass()
         return self._noticing(keeper.exclusive(wait=wait))
@@ -460,7 +460,7 @@ class DaemonAccess(WorkspaceAccess):
     @contextmanager
     def offline(self) -> Iterator[LockedWorkspace]:
         """Release the workspace and lock it for this call; afterwards the keeper acquires it again."""
-        keeper = self._lock_holder()
+        keeper = self._require_keeper()
         keeper.wait_for_pass()
         try:
             with keeper.offline(), acquire(self.workspace, KEEPER, _RELEASE_SECONDS) as lock:
@@ -475,11 +475,11 @@ class DaemonAccess(WorkspaceAccess):
         """
         from daemon.dream.run import Mode  # late, as in `Jobs`
 
-        keeper = self._lock_holder()
+        keeper = self._require_keeper()
         if (running := keeper.running) is not None and Mode.DRY not in (running.mode, mode):
             self.report(Step("follow", "a dream was running already; what came since it began is for the next one"))
             self._ignore_settings()
-            return running.followed(keeper, self.report)
+            return running.follow(keeper, self.report)
         keeper.require_awake()
         own = {"settings": self.settings} if self.settings is not None else {}
         return self.dream_now(reason, mode, self.report, **own)
@@ -497,10 +497,10 @@ class DaemonAccess(WorkspaceAccess):
         """Request a dream. A session's end is recorded durably, and the schedule decides when to dream."""
         self._ignore_settings()
         if reason is Reason.SESSION_END:
-            self._lock_holder().record_session_end(utc_now())
+            self._require_keeper().record_session_end(utc_now())
             self.note_taken()
         else:
-            self._lock_holder()
+            self._require_keeper()
             self.ask(reason)
         return True
 
@@ -517,7 +517,7 @@ class DaemonAccess(WorkspaceAccess):
         self.keeper.changed = True
         self.note_taken()
 
-    def _lock_holder(self) -> Keeper:
+    def _require_keeper(self) -> Keeper:
         """Return the keeper, if it holds the lock. Raise BusyError while it is offline, else NotKeptError."""
         if self.keeper.offline_reason:
             raise self.keeper.unkept()

@@ -208,7 +208,7 @@ def has_ended(child: Path) -> bool:
     ("script", "kind", "says"),
     [
         ("sleep 600", TransientError, "did not answer within 1 s"),
-        ("yes", UnusableReplyError, "printed more than 8 MiB, and was ended"),
+        ("yes äöü", UnusableReplyError, "printed more than 8 MiB, and was ended"),
     ],
 )
 def test_one_that_hangs_or_prints_without_end_is_ended_with_all_that_it_started_and_charged_in_full(
