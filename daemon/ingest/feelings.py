@@ -23,7 +23,7 @@ def feel(store: Store, feelings: Iterable[Feeling], cause: str, at: datetime, no
     if not events or now - at > FELT_FOR:
         return
     with transaction(store.connection):
-        cause = store.crystals.forgotten.without_forgotten(cause)
+        cause = store.crystals.forgotten.without(cause)
         levels, spiked = store.feelings.feel(events, cause[:LONGEST_CAUSE], min(at, now))
         for hormone in spiked:
             text = spike_note(hormone, levels.level(hormone), events, cause)

@@ -41,7 +41,8 @@ def restore(store: Store, number: int) -> Dream:
     now = utc_now()
     changes = _as_weighed(restored_text(standing, text, now, store.lineage.as_it_was), standing, store, number)
     dreamt, redreamt = _consumed_by(later)
-    unread = (one for version in lost for one in store.crystals.dreamt_in(version))
+    unsaid = (record.number for record in later if not record.dreamt)  # a forgetting may have emptied its record
+    unread = (one for version in (*lost, *unsaid) for one in store.crystals.dreamt_in(version))
     present = {normalise(block.text) for _, block in parse(text).lines()}
     lifted = dict.fromkeys(one for record in later for one in record.lifted_tombstones)
     dream = Dream(

@@ -20,7 +20,6 @@ from daemon.workspace.document import settle_document
 from daemon.workspace.retention import copy_if_due
 from daemon.workspace.searching import embedder_of
 from daemon.workspace.stores import Store
-from state.crystals.crystal import Origin
 from state.errors import StorageError
 from state.forgetting.known import RECOGNISED, Target
 from state.stores.database.connection import transaction
@@ -28,13 +27,14 @@ from state.stores.database.copies import broken_page, delete_copies
 from state.stores.database.tombstones import TombstoneStore
 from state.stores.disk.disk import LONGEST_LOG
 from state.stores.erasing import files
-from state.stores.erasing.byte_search import Patterns, Residue
+from state.stores.erasing.byte_search import Needles, Residue
 from state.stores.erasing.intent import digest, finish, intend, intended, keep_receipt
 from state.stores.erasing.plan import Erasure
-from state.stores.erasing.tables import empty_log, erase, planned, scrub
+from state.stores.erasing.tables import empty_log, erase, scrub
 from state.stores.history.ledger import Ledger
 from state.stores.history.memory import Memory
 from state.stores.history.originals import Originals
+from state.text.words import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,22 +91,22 @@ def forget(
     absorb_notes(store, now, most=None)  # so that every note is a row
     begun = intended(connection)
     plan = plan_of(store, request, begun)
-    on_step(Step("plan", f"{len(plan.erasure.crystals)} crystals hold it"))
+    on_step(Step("plan", counted(len(plan.erasure.sought), "text")))
     with transaction(connection):
         store.memory.check()
         intend(connection, plan.erasure)
         for target in plan.unlearnt:
             TombstoneStore(connection).block(target, now)
-    traces = _in_files(store, plan.erasure, now)
+    traces = _in_files(store, plan, now)
     for path in (store.workspace.document, store.workspace.backup):
         if path.exists():
             files.erase_document(store.memory.disk, path, plan.erasure)
     on_step(Step("files", "MEMORY.md"))
-    plan = replace(plan, erasure=_erase_database(store, plan.erasure, traces, now))
+    traces += _erase_database(store, plan.erasure, now)
     if store.notes.wipe():
         absorb_notes(store, now, most=None)  # notes that were filed again must be rows before state.db is copied
         store.memory.show_notes(anew=True)
-    _erase_others(store, plan.erasure)
+    _erase_others(store, plan)
     on_step(Step("history", "state.db, checkpoints, the vector index"))
     receipt = _receipt(store.connection, plan, traces, now)
     _finish(store, receipt, embeds=bool(traces["state.db: crystals"]))
@@ -127,20 +127,21 @@ def preview_forget(store: Store, request: ForgetRequest, now: datetime) -> Recei
     connection = store.connection
     plan = plan_of(store, request, intended(connection))
     erasure = plan.erasure
-    traces = _in_files(store, erasure, now)
+    traces = _in_files(store, plan, now)
     connection.execute("BEGIN IMMEDIATE")
     try:
         traces += erase(connection, erasure, now)
     finally:
         connection.execute("ROLLBACK")
     waiting = {one.text for one in store.notes.each_unread() if erasure.holds(one.text)}
-    waiting -= {one.text for one in store.crystals.get(erasure.crystals) if one.origin is Origin.SCRATCH}
+    waiting -= {row["text"] for row in connection.execute("SELECT text FROM crystals WHERE origin = 'scratch'")}
+    receipt = _receipt(store.connection, plan, traces, now)
     return replace(
-        _receipt(store.connection, plan, traces, now),
+        receipt,
         dry_run=True,
-        crystals=len(erasure.crystals) + len(waiting),
+        crystals=receipt.crystals + len(waiting),
         texts=said_in(store, plan),
-        left=tuple(of_the_owner(store, Patterns(erasure.sought))),
+        left=tuple(of_the_owner(store, Needles(erasure.sought, plan.surfaces))),
     )
 
 
@@ -153,8 +154,8 @@ def _receipt(connection: Connection, plan: Plan, traces: Counter[str], now: date
         words=sum(len(target.words) for target in erasure.sought),
         cut=erasure.cut.value,
         traces=tuple(Occurrence(place, count) for place, count in sorted(traces.items()) if count),
-        crystals=len(erasure.crystals),
-        pointers=len(erasure.keywords),
+        crystals=traces["state.db: crystals"],
+        pointers=traces["state.db: pointers"],
         kept=len(erasure.targets) - len(erasure.sought),
     )
 
@@ -173,41 +174,34 @@ def _end_interrupted(memory: Memory, ledger: Ledger, now: datetime) -> None:
         ledger.end(run.id, "failed", "interrupted, and ended by a forgetting", now)
 
 
-def _in_files(store: Store, erasure: Erasure, now: datetime) -> Counter[str]:
-    """Count lines, notes and values with a target in all files but state.db and the index; count copies as files."""
-    workspace, patterns, traces = store.workspace, Patterns(erasure.sought), Counter[str]()
-    stored = files.database_files(workspace)
+def _in_files(store: Store, plan: Plan, now: datetime) -> Counter[str]:
+    """Count lines, notes and files with a target, except in state.db and the index."""
+    workspace, erasure, traces = store.workspace, plan.erasure, Counter[str]()
+    stored, needles = files.database_files(workspace), Needles(erasure.sought, plan.surfaces)
     for path in files.all_files(workspace, store.notes.inbox):
         if path.parent in (workspace.checkpoints, workspace.copies):
-            traces[path.parent.name] += patterns.count_file(path, most=1)[0]
+            traces[path.parent.name] += needles.count_file(path)[0] > 0
         elif path not in stored and not path.is_relative_to(workspace.index):
-            traces[name_of(store.workspace, path)] += left_in_file(store, path, erasure, patterns)
+            traces[name_of(store.workspace, path)] += left_in_file(store, path, erasure, needles)
     traces["originals"] += sum(erasure.holds(one.text) for one in Originals(workspace).all(now))
     return +traces
 
 
-def _erase_database(store: Store, erasure: Erasure, traces: Counter[str], now: datetime) -> Erasure:
-    """Erase the targets in state.db, including rows written since the plan, and plan to wipe the files of notes.
-
-    Return the erasure extended by those rows.
-    """
+def _erase_database(store: Store, erasure: Erasure, now: datetime) -> Counter[str]:
+    """Erase the targets in state.db, and plan to wipe the files of notes; return how many rows held one."""
     connection = store.connection
     logs = [store.memory.disk.read_bytes(path, LONGEST_LOG) for path in store.notes.inbox.files()]
     with transaction(connection):
         store.memory.check()  # a displaced process must not write
         store.notes.plan_wipe() if any(notes_with(log, erasure) for log in logs) else store.notes.forget_marks()
-        erasure |= planned(connection, erasure.targets, erasure.cut)
-        intend(connection, erasure)
-        traces.update(erase(connection, erasure, now))
-    return erasure
+        return erase(connection, erasure, now)
 
 
-def _erase_others(store: Store, erasure: Erasure) -> None:
-    """Erase the targets in the other files of the state folder; drop checkpoints and index."""
-    workspace, disk, patterns = store.workspace, store.memory.disk, Patterns(erasure.sought)
-    unvouch(workspace, erasure.holds)  # by whole names, before words are cut out of files
-    for path in files.others(workspace, disk):
-        files.erase_other(disk, path, erasure, patterns)
+def _erase_others(store: Store, plan: Plan) -> None:
+    """Delete the other files that hold a target; drop checkpoints, copies and index."""
+    workspace, disk, erasure = store.workspace, store.memory.disk, plan.erasure
+    unvouch(workspace, erasure.holds)
+    files.erase_others(workspace, disk, erasure, Needles(erasure.sought, plan.surfaces))
     Originals(workspace).erase(lambda one: erasure.holds(one.text))
     files.empty_folder(disk, workspace.checkpoints)
     delete_copies(workspace.database, disk)  # copied again once the text and the plan are gone
@@ -220,15 +214,8 @@ def _finish(store: Store, receipt: Receipt, *, embeds: bool) -> None:
     embedder = embedder_of(store) if embeds else None
     while embedder and store.crystals.vectors.embed_pending(embedder):
         pass
-    figures: dict[str, int | str] = {
-        "words": receipt.words,
-        "cut": receipt.cut,
-        "crystals": receipt.crystals,
-        "pointers": receipt.pointers,
-        "places": len(receipt.traces),
-    }
     store.memory.check()
-    keep_receipt(connection, receipt.at, receipt.digest, figures)
+    keep_receipt(connection, receipt.at, receipt.digest, receipt.words, receipt.cut)
     scrub(connection)
     finish(connection)
     empty_log(connection)

@@ -12,10 +12,10 @@ from state.document.document import parse
 from state.document.pointer import parse_pointer
 from state.errors import UsageError
 from state.forgetting.cutting import Cut, sentences
+from state.forgetting.folded import fold
 from state.forgetting.known import Target, spans
-from state.forgetting.letters import letters_of
 from state.stores.erasing.plan import Erasure
-from state.stores.erasing.tables import made_from, planned
+from state.stores.erasing.tables import leading_nowhere, made_from
 
 _CRYSTAL = re.compile(r"[0-9a-f]{32}")
 _LINE = re.compile(r"[Ll]\d+")
@@ -111,19 +111,17 @@ def _planned(
     plain = list(dict.fromkeys((*(begun.sought if begun else ()), *unlearnt)))
     targets, words = list(plain), {one.words for one in stay}
     for round_ in range(_DERIVED_ROUNDS if cut is Cut.SENTENCES else 0):
-        found = made_from(connection, planned(connection, (*targets, *stay), cut))
+        found = made_from(connection, Erasure((*targets, *stay), cut))
         found += [] if round_ else [*_within(store, wanted), *_sources(store.connection, request.text)]
         new = [one for one in map(Target.of, found) if one.words not in words and one not in targets]
         if not new:
             break
         targets += dict.fromkeys(new)
-    derived = tuple(targets[len(plain) :])
     if stay and cut is Cut.SENTENCES:
-        whole = [one for text in gone for one in _whole(text, targets, kept)]
-        targets, derived = list(dict.fromkeys((*targets, *whole))), (*derived, *whole)
-    erasure = planned(connection, (*targets, *stay), cut)
-    if begun is not None:
-        erasure = replace(begun, targets=begun.sought) | erasure
+        targets += (one for text in gone for one in _whole(text, targets, kept))
+    targets += map(Target.of, leading_nowhere(connection, Erasure((*targets, *stay), cut)))
+    derived = tuple(dict.fromkeys(targets[len(plain) :]))
+    erasure = Erasure(tuple(dict.fromkeys((*targets, *stay))), cut)
     blocked = (one for one in (*unlearnt, *derived) if not any(spans(text, (one,)) for text in kept))
     # The targets of an interrupted forgetting are blocked already.
     surfaces = (*wanted, *_spellings(store, tuple(targets)))
@@ -142,7 +140,7 @@ def _within(store: Store, wanted: Sequence[str]) -> Iterator[str]:
     """Yield remembered texts that make up at least half of one of these, word by word."""
     whole = [Target.of(text).words for text in wanted]
     for _, text in _remembered(store):
-        words = letters_of(text).words()
+        words = fold(text).words
         if len(words) >= _FEWEST_WORDS and any(
             len(one) <= 2 * len(words) < 2 * len(one) and f" {' '.join(words)} " in f" {' '.join(one)} "
             for one in whole
@@ -167,17 +165,17 @@ def _remembered(store: Store) -> Iterator[tuple[Place, str]]:
     known = {line.text: line.id for line in store.lineage.current_lines()}
     document = (store.memory.disk.read_optional(store.workspace.document) or b"").decode(errors="replace")
     for block in (block for part in parse(document).parts for block in part.lines):
-        if letters_of(block.text).signs and parse_pointer(block.text) is None:
+        if fold(block.text).words and parse_pointer(block.text) is None:
             yield Place("line", known.get(block.text) or _named(block.text)), block.text
     for note in store.notes.each_pending():
-        if letters_of(note.text).signs:
+        if fold(note.text).words:
             yield Place("note", _named(note.text)), note.text
     for kind, statement in (
         ("crystal", "SELECT id, text FROM crystals"),
         ("memory", "SELECT id, content FROM items"),
     ):
         rows = store.connection.execute(statement)
-        yield from ((Place(kind, id_), text) for id_, text in rows if letters_of(text).signs)
+        yield from ((Place(kind, id_), text) for id_, text in rows if fold(text).words)
 
 
 def _named(text: str) -> str:

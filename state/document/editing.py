@@ -57,15 +57,15 @@ def _edited_part(part: Part, edit: Edit, newline: str) -> Part | None:
         standing = (block for i, block in enumerate(part.blocks) if block.content and i not in places)
         if any(block.key == new_key for block in standing):
             # The new text is there already: only the old lines have to leave, if there are any.
-            return _without(part, places, newline) if places else None
+            return without_blocks(part, places, newline) if places else None
     if not places:
         return None if edit.new is None else _with_addition(part, edit, newline)
     if edit.new is None:
-        return _without(part, places, newline)
+        return without_blocks(part, places, newline)
     first, blocks = min(places), list(part.blocks)
     old = blocks[first]
     blocks[first] = _in_place_of(old, edit.new, newline)
-    part = _without(replace(part, blocks=tuple(blocks)), [i for i in places if i != first], newline)
+    part = without_blocks(replace(part, blocks=tuple(blocks)), [i for i in places if i != first], newline)
     return _apart(part, first, newline) if is_stamp(old.raw) else part
 
 
@@ -98,7 +98,8 @@ def _in_place_of(old: Block, text: str, newline: str) -> Block:
     return Block((indent if marker else "") + item(text, newline, marker or "-"), content=True)
 
 
-def _without(part: Part, places: list[int], newline: str) -> Part:
+def without_blocks(part: Part, places: Sequence[int], newline: str) -> Part:
+    """Return the part without the blocks at these places; a section that has no line left says so."""
     blocks = list(part.blocks)
     for place in sorted(places, reverse=True):
         before = blocks[place - 1].raw if place else part.heading

@@ -1,18 +1,18 @@
 """Cutting: removes passages from a text: whole sentences, or words with a mark in their place."""
 
 import re
-from bisect import bisect_left
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
-from functools import cache
 
+from state.forgetting.folded import Span
 from state.text.patterns import late_pattern
 
-Span = tuple[int, int]
 Finder = Callable[[str], Sequence[Span]]
 
 _MARK, _WORDLESS_MARK = "[forgotten]", "[…]"
 _MARK_WORD = "forgotten"
+_GAP = "\0"
 _SENTENCE_END = late_pattern(r"(?<![.!?…])[.!?…]++[\"'’”)\]*_`]*+[ \t]++|[。！？｡]++[」』”）]*+[ \t]*+")
 _ABBREVIATION = late_pattern(
     r"(?:^|[\s(\"'])(?:[^\W\d_]|[^\W\d_]\.[^\W\d_]|dr|mr|mrs|ms|st|nr|no|vs|etc|ca|bzw|usw|approx|cf|al|fig|inc)$",
@@ -22,7 +22,7 @@ _LONGEST_ABBREVIATION = len("approx")
 # Quote marks, bullets, numbers, task boxes and heading marks before the first sentence of a line.
 _LEAD = late_pattern(r"[ \t]*(?:(?:>|[-*+]|\d{1,4}[.)]|\[[ xX]\]|#{1,6})[ \t]+)*")
 BREAKS = "\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029"
-_EXACT_TURNS = 8
+_MOST_TURNS = 12
 
 
 class Cut(StrEnum):
@@ -44,26 +44,15 @@ def joined(found: Iterable[Span]) -> tuple[Span, ...]:
 
 
 def cut_all(text: str, find: Finder, cut: Cut) -> str:
-    """Cut matches out of the text until none is found; "" if no word remains."""
-    turn = 0
-    while found := find(text):
-        text = cut_out(text, widened(found, turn, len(text)), cut)
-        turn += 1
-    return text
+    """Cut matches out of the text until none is found; "" if no word remains.
 
-
-def widened(found: Sequence[Span], turn: int, length: int) -> tuple[Span, ...]:
-    """Return the spans to cut in this turn (0, 1, …) of a text of this length: at first the given ones.
-
-    If a text is nested in itself many times, each turn uncovers the next copy. Later turns therefore also cut the
-    surroundings, twice as much each turn, so that few turns suffice.
+    A text that is nested in itself so often that a cut always uncovers the next one goes as a whole.
     """
-    beside = 1 << (turn - _EXACT_TURNS) if turn > _EXACT_TURNS else 0
-    return (
-        joined((max(0, start - beside), min(length, end + beside)) for start, end in found)
-        if beside
-        else tuple(found)
-    )
+    for _ in range(_MOST_TURNS):
+        if not (found := find(text)):
+            return text
+        text = cut_out(text, found, cut)
+    return ""
 
 
 def cut_out(text: str, found: Sequence[Span], cut: Cut) -> str:
@@ -74,83 +63,57 @@ def cut_out(text: str, found: Sequence[Span], cut: Cut) -> str:
     """
     if not found:
         return text
-    left = _without_words(text, found) if cut is Cut.WORDS else _without_sentences(text, found)
+    left = _replaced(text, found, _mark_of) if cut is Cut.WORDS else _without_sentences(text, found)
     return left if _has_words(left.replace(_MARK, "")) else ""
 
 
-def sentences(text: str) -> tuple[Span, ...]:
+def sentences(text: str) -> list[Span]:
     """Return the sentences of the text, each within a line, with trailing white space and without list marks."""
-    found: list[Span] = []
-    at = 0
+    at, found = 0, list[Span]()
     for line in text.splitlines(keepends=True):
-        content = len(line.rstrip(BREAKS))
-        lead = _LEAD.match(line) if content else None
+        content = line.rstrip(BREAKS)
+        lead = _LEAD.match(content)
         start = lead.end() if lead else 0
-        for end in (*_ends(line[:content], start), content):
+        for end in (*_ends(content, start), len(content)):
             if end > start:
                 found.append((at + start, at + end))
             start = max(start, end)
         at += len(line)
-    return tuple(found)
+    return found
 
 
-def _without_words(text: str, found: Sequence[Span]) -> str:
-    pieces: list[str] = []
-    end = 0
-    mark_of = cache(_mark_of)  # a forgotten text may occur many times
-    for start, stop in found:
-        pieces += [text[end:start], mark_of(text[start:stop])]
-        end = stop
-    return "".join((*pieces, text[end:]))
+def _replaced(text: str, spans: Iterable[Span], by: Callable[[str], str]) -> str:
+    pieces, at = list[str](), 0
+    for start, end in spans:
+        pieces += [text[at:start], by(text[start:end])]
+        at = end
+    return "".join((*pieces, text[at:]))
 
 
 def _mark_of(cut: str) -> str:
-    return _WORDLESS_MARK if _MARK_WORD in "".join(filter(str.isalnum, cut)).casefold() else _MARK
+    return _WORDLESS_MARK if _MARK_WORD in cut.casefold() else _MARK
 
 
 def _without_sentences(text: str, found: Sequence[Span]) -> str:
-    gone = _touched(sentences(text), found)
-    kept: list[str] = []
-    at = first = 0
-    holds_words = cache(lambda line: _has_words(_LEAD.sub("", line, count=1)))
-    for line in text.splitlines(keepends=True):
-        end = at + len(line)
-        last = bisect_left(gone, (end, 0), first)
-        cuts, first = gone[first:last], last
-        left = _without_spans(line, [(start - at, stop - at) for start, stop in cuts]) if cuts else line
-        kept.extend([left] if not cuts or holds_words(left) else [])
-        at = end
+    ends, gone = [end for _, end in found], list[Span]()
+    for start, end in sentences(text):
+        place = bisect_right(ends, start)
+        if place < len(found) and found[place][0] < end:
+            gone.append((start, end))
     if not gone:  # the match is part of a list mark
-        return _without_words(text, found)
+        return _replaced(text, found, _mark_of)
+    kept = list[str]()
+    for line in _replaced(text, gone, lambda _: _GAP).splitlines(keepends=True):
+        left = line.replace(_GAP, "")
+        broken = left.rstrip(BREAKS)
+        left = broken.rstrip() + left[len(broken) :] if _has_words(_LEAD.sub("", left, count=1)) else ""
+        kept.append(left if _GAP in line else line)
     left = "".join(kept)
     return left if text[-1:] in BREAKS else left.rstrip(BREAKS)
 
 
 def _has_words(text: str) -> bool:
     return any(map(str.isalnum, text))
-
-
-def _touched(units: Sequence[Span], found: Sequence[Span]) -> list[Span]:
-    """Return the units that overlap one of the spans; both are sorted and free of overlaps."""
-    touched: list[Span] = []
-    at = 0
-    for start, end in units:
-        while at < len(found) and found[at][1] <= start:
-            at += 1
-        if at < len(found) and found[at][0] < end:
-            touched.append((start, end))
-    return touched
-
-
-def _without_spans(line: str, cuts: Sequence[Span]) -> str:
-    pieces: list[str] = []
-    end = 0
-    for start, stop in cuts:
-        pieces.append(line[end:start])
-        end = stop
-    left = "".join((*pieces, line[end:]))
-    broken = left.rstrip(BREAKS)
-    return broken.rstrip() + left[len(broken) :]
 
 
 def _ends(line: str, start: int) -> Iterable[int]:

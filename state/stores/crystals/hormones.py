@@ -93,7 +93,9 @@ class Questions:
     def raise_(self, question: str, cause: Cause, now: datetime) -> None:
         """Store an open question, or count it again if it exists, ignoring case and punctuation."""
         with transaction(self._connection):
-            if self._forgotten.withholds(question) or self._forgotten.tombstones().asks(topic_of_question(question)):
+            known = self._forgotten.tombstones()
+            if known.found(question) or known.asks(topic_of_question(question)):
+                self._forgotten.count()
                 return
             then = "ON CONFLICT (folded) DO UPDATE SET times = times + 1, last_at = excluded.last_at"
             asked = {"question": question, "cause": cause, "first_at": now, "last_at": now}

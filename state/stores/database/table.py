@@ -4,7 +4,7 @@
     class Act(Declared, table="acts", indexes=("acts_by_time (at)",)):
         number: Key = 0
         at: datetime
-        about: Prose
+        about: str
 
     Act.table.add(connection, act)
     Act.table.read(Act, connection, "WHERE number < ?", 9)
@@ -20,7 +20,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
 from datetime import datetime
-from enum import Enum, auto
+from enum import Enum
 from functools import cache, cached_property
 from sqlite3 import Connection, Cursor, Row
 from types import NoneType
@@ -36,21 +36,6 @@ Convert = Callable[[Any], Any]
 Rule = Callable[[Any], object]
 
 
-class Kind(Enum):
-    """What a text contains: `CODE` and `MOMENT` are dreamd's own words, all others are somebody's."""
-
-    PROSE = auto()
-    WHOLE = auto()  # prose whose row is deleted with it
-    LINE = auto()  # a line of MEMORY.md
-    DOCUMENT = auto()  # a whole MEMORY.md
-    CODE = auto()  # ids, digests, members of enumerations, names of models
-    FILE = auto()  # names of the owner's files
-    MOMENT = auto()  # as `connection.to_text` writes it
-    JSON = auto()  # its names are dreamd's
-    RECORD = auto()  # JSON in which texts are lines of MEMORY.md
-    TABLE = auto()  # JSON in which names and values are the owner's
-
-
 class Sql(str):
     """Further SQL of a column: its key, check or reference."""
 
@@ -62,9 +47,9 @@ PACKED = Sql("")
 """Marks a text that is stored compressed (zlib)."""
 _ASSIGNED = Sql("")
 _LONGEST_UNPACKED = 64 * 1024**2
-Prose = Annotated[str, Kind.PROSE]
-Code = Annotated[str, Kind.CODE]
-File = Annotated[str, Kind.FILE]
+OWN = object()
+"""Marks texts that are dreamd's own, or names of files; all others are somebody's words, which may be forgotten."""
+Code = Annotated[str, OWN]
 Key = Annotated[int, PRIMARY, _ASSIGNED]
 """The row number; SQLite assigns it to a value that has 0."""
 One = Annotated[int, PRIMARY, Sql("CHECK (one = 1)")]
@@ -83,12 +68,12 @@ def _same(value: Any) -> Any:  # noqa: ANN401 - any value
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its content, its SQL, and how its values are read and written.
+    """A column: its SQL, how its values are read and written, and whether they are somebody's words.
 
     `rule` is true for values that dreamd can read, and may raise for others; None accepts every value.
     """
 
-    kind: Kind
+    is_words: bool
     rule: Rule | None = None
     ddl: str = ""
     read: Convert = _same
@@ -257,9 +242,9 @@ def _column(name: str, hint: Any, default: Any) -> Column:  # noqa: ANN401 - as 
     is_optional = NoneType in get_args(hint)
     if is_optional:
         (hint,) = (one for one in get_args(hint) if one is not NoneType)
-    kind, read, write, rule = _codec_of(hint)
-    kind = next((mark for mark in marks if isinstance(mark, Kind)), kind)
-    rule = next((mark for mark in marks if not isinstance(mark, Sql | Kind)), rule)
+    is_words, read, write, rule = _codec_of(hint)
+    is_words = is_words and not any(mark is OWN for mark in marks)
+    rule = next(filter(callable, marks), rule)
     words = [name, _SQL.get(hint, "TEXT"), *([] if is_optional or PRIMARY in marks else ["NOT NULL"])]
     if default is not MISSING and default is not None and PRIMARY not in marks:
         said = write(default)
@@ -269,22 +254,22 @@ def _column(name: str, hint: Any, default: Any) -> Column:  # noqa: ANN401 - as 
         write = lambda number: number or None  # noqa: E731
     if is_packed := any(mark is PACKED for mark in marks):
         ddl, read, write = f"{name} BLOB NOT NULL DEFAULT x''", unpacked, packed
-    return Column(kind, rule, ddl, _optional(read), _optional(write), is_packed)
+    return Column(is_words, rule, ddl, _optional(read), _optional(write), is_packed)
 
 
-def _codec_of(hint: Any) -> tuple[Kind, Convert, Convert, Rule | None]:  # noqa: ANN401
-    """Return a type's kind of text, how to read and write it, and which texts are readable."""
+def _codec_of(hint: Any) -> tuple[bool, Convert, Convert, Rule | None]:  # noqa: ANN401
+    """Return whether a type holds words, how to read and write it, and which texts are readable."""
     if hint is datetime:
-        return Kind.MOMENT, from_text, to_text, is_moment
+        return False, from_text, to_text, is_moment
     if isinstance(hint, type) and issubclass(hint, Enum):
-        return Kind.CODE, hint, lambda one: one.value, {one.value for one in hint}.__contains__
+        return False, hint, lambda one: one.value, {one.value for one in hint}.__contains__
     if hint is str or hint in _SQL:
-        return Kind.PROSE if hint is str else Kind.CODE, hint, hint, None
+        return hint is str, hint, hint, None
     if hint == tuple[str, ...]:  # without pydantic, which takes long to load
         read, write = _texts, lambda texts: json.dumps(texts, ensure_ascii=False)
     else:
         read, write = lambda text: decode(hint, text, "a row"), encode
-    return Kind.JSON, read, write, lambda text: read(text) is not None
+    return True, read, write, lambda text: read(text) is not None
 
 
 def _texts(text: str) -> tuple[str, ...]:

@@ -21,16 +21,14 @@ from state.dream import decode_record
 from state.sessions.item import WEIGHTS, State
 from state.signals import curiosity
 from state.stores.database.table import (
+    OWN,
     PACKED,
     PRIMARY,
     Code,
     Column,
     Declared,
-    File,
     Key,
-    Kind,
     One,
-    Prose,
     Rule,
     Sql,
     Table,
@@ -75,29 +73,38 @@ def _are_relations(text: str) -> bool:
 class _MetaRow(Declared, table="meta"):
     """Single values by name (see `meta`)."""
 
-    name: Annotated[str, Kind.CODE, PRIMARY]
-    value: Annotated[str, Kind.JSON]
+    name: Annotated[str, OWN, PRIMARY]
+    value: Code
 
 
 class ForgottenRow(Declared, table="forgotten"):
     """Texts that must not be learnt again, as salted digests (the salt is in `meta`).
 
-    `length` is 0 for the digest of a whole text, else a code of what was digested (see `state.forgetting.known`).
+    `length` is the number of words that were digested, or another code (see `state.forgetting.known`).
     """
 
-    digest: Annotated[str, Kind.CODE, PRIMARY]
+    digest: Annotated[str, OWN, PRIMARY]
     at: datetime
     length: int = 0
     mark: int = 0
+
+
+class ForgettingRow(Declared, table="forgettings"):
+    """Receipts of forgettings: how many words all texts had together, and how much went with them."""
+
+    at: Annotated[datetime, PRIMARY]
+    digest: Code
+    words: int
+    cut: Code
 
 
 class SessionRow(Declared, table="sessions", indexes=("sessions_due (due_at) WHERE due_at IS NOT NULL",)):
     """Sessions. Ids are data; `step` is the last one given, `due_at` the next time that maintenance looks at it."""
 
     key: Key = 0
-    id: Annotated[str, Kind.PROSE, Sql("UNIQUE")]
+    id: Annotated[str, Sql("UNIQUE")]
     policy: Code
-    config: Annotated[str, Kind.JSON, lambda text: isinstance(json.loads(text), dict)] = "{}"
+    config: Annotated[str, OWN, lambda text: isinstance(json.loads(text), dict)] = "{}"
     opened_at: datetime
     closed_at: datetime | None
     step: int = 0
@@ -113,10 +120,10 @@ class ItemRow(Declared, table="items", indexes=(
 
     key: Annotated[int, PRIMARY]
     session: Annotated[int, Sql("REFERENCES sessions (key)")]
-    id: Annotated[str, Kind.CODE, Sql("UNIQUE")]
+    id: Annotated[str, Sql("UNIQUE")]  # it begins with the content
     seq: int
-    content: Prose
-    priority: Annotated[str, Kind.CODE, _one_of(WEIGHTS)]
+    content: str
+    priority: Annotated[str, OWN, _one_of(WEIGHTS)]
     importance: float
     token_count: int
     created_at: datetime
@@ -125,17 +132,17 @@ class ItemRow(Declared, table="items", indexes=(
     importance_score: float
     access_count: int
     step_index: int
-    agent_id: Prose
-    source: Prose
-    tags: Annotated[str, Kind.TABLE, _json(list)]
-    metadata: Annotated[str, Kind.TABLE, _json(dict)]
-    relations: Annotated[str, Kind.TABLE, _are_relations] = "[]"  # [[type, target, metadata]], latest last
+    agent_id: str
+    source: str
+    tags: Annotated[str, _json(list)]
+    metadata: Annotated[str, _json(dict)]
+    relations: Annotated[str, _are_relations] = "[]"  # [[type, target, metadata]], latest last
     state: State = State.LIVE
-    state_reason: Prose = ""
-    promoted_to_id: Annotated[str | None, Kind.PROSE]
+    state_reason: str = ""
+    promoted_to_id: str | None
     promoted_at: datetime | None
-    promotion_reason: Annotated[str | None, Kind.CODE]  # auto, manual
-    record: Annotated[str, Kind.TABLE, _json(dict)] = "{}"  # what promotion added to the metadata
+    promotion_reason: Annotated[str | None, OWN]  # auto, manual
+    record: Annotated[str, _json(dict)] = "{}"  # what promotion added to the metadata
     rescue: int = 0
     pairs: Code = ""  # of archived items: see `crystals`
     dreamt_in: int | None  # the version whose dream took it in; 0: no dream has to
@@ -152,8 +159,8 @@ class ItemEventRow(Declared, table="item_events", indexes=(
     session: int
     item: int | None
     action: Code
-    reason: Prose = ""
-    figures: Annotated[str, Kind.JSON, lambda text: isinstance(json.loads(text), dict)] = "{}"
+    reason: str = ""
+    figures: Annotated[str, lambda text: isinstance(json.loads(text), dict)] = "{}"
 
 
 class CrystalRow(Declared, table="crystals", indexes=(
@@ -174,23 +181,23 @@ class CrystalRow(Declared, table="crystals", indexes=(
     """Crystals. `key` is the row number that FTS5 and the queues use; `id` is random."""
 
     key: Key = 0
-    id: Annotated[str, Kind.CODE, Sql("UNIQUE"), re.compile("[0-9a-f]{32}").fullmatch]
-    text: Annotated[str, Kind.PROSE, lambda text: bool(text.strip())]
-    context: Prose = ""
+    id: Annotated[str, OWN, Sql("UNIQUE"), re.compile("[0-9a-f]{32}").fullmatch]
+    text: Annotated[str, lambda text: bool(text.strip())]
+    context: str = ""
     pairs: Code = ""  # character pairs of unspaced scripts, which FTS5's tokenizer cannot cut
-    speaker: Prose = ""
+    speaker: str = ""
     origin: crystal.Origin
     kind: crystal.Kind
     importance: float
     trust: Trust
-    session: Prose = ""
+    session: str = ""
     position: int = 0
     lifecycle: crystal.Lifecycle
     accesses: int = 0
     created_at: datetime
     last_accessed_at: datetime | None
     valence: float = 0
-    parents: tuple[str, ...] = ()
+    parents: Annotated[tuple[str, ...], OWN] = ()
     dreamt_in: int | None = None  # the version whose dream took it in; None: no dream has seen it yet
     fades_at: datetime | None = None  # when its strength falls below the threshold
     merged_into: Annotated[int | None, Sql("REFERENCES crystals (key) ON DELETE SET NULL")] = None
@@ -210,10 +217,10 @@ class OccurrenceRow(
     """Every place where a crystal's text occurred: exact duplicates are one crystal with several occurrences."""
 
     crystal: Annotated[int, _CRYSTAL]
-    session: Prose
+    session: str
     position: int
     at: datetime
-    file: File = ""
+    file: Code = ""
     first_line: int = 0
     last_line: int = 0
     digest: Code = ""
@@ -244,7 +251,7 @@ class SkillRow(Declared, table="skills"):
     """Recurring tasks as the last pass found them; the most confident is at place 0."""
 
     place: Annotated[int, PRIMARY]
-    pattern: Annotated[str, Kind.WHOLE]
+    pattern: str
     confidence: float
     occurrences: int
     sessions: int
@@ -268,10 +275,10 @@ class IndexStateRow(Declared, table="index_state"):
 class WatermarkRow(Declared, table="watermarks"):
     """How far each transcript has been read."""
 
-    file: Annotated[str, Kind.FILE, PRIMARY]
+    file: Annotated[str, OWN, PRIMARY]
     size: int  # with the time: an unchanged file is not opened; of a stranger's file -2 minus its size
     mtime_ns: int
-    record: Annotated[str, Kind.JSON, lambda text: isinstance(json.loads(text), dict)]
+    record: Annotated[str, lambda text: isinstance(json.loads(text), dict)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -279,9 +286,9 @@ class UnreadRow(Declared, table="unread_transcripts", indexes=("UNIQUE unread_by
     """Why a transcript could not be read when it was last looked at; `at` is the time of a part that was skipped."""
 
     number: Key = 0
-    file: File
+    file: str
     at: datetime | None
-    why: Prose
+    why: str
 
 
 class FeelingRow(Declared, table="feelings", indexes=("feelings_by_time (at)",)):
@@ -290,7 +297,7 @@ class FeelingRow(Declared, table="feelings", indexes=("feelings_by_time (at)",))
     key: Key = 0
     at: datetime
     event: Code
-    cause: Prose = ""
+    cause: str = ""
     dopamine: float
     cortisol: float
     oxytocin: float
@@ -299,8 +306,8 @@ class FeelingRow(Declared, table="feelings", indexes=("feelings_by_time (at)",))
 class GapRow(Declared, table="gaps", indexes=("gaps_by_time (last_at)",)):
     """Open questions: explicit ones, and searches that found nothing good."""
 
-    folded: Annotated[str, Kind.PROSE, PRIMARY]
-    question: Annotated[str, Kind.WHOLE]
+    folded: Annotated[str, PRIMARY]
+    question: str
     cause: curiosity.Cause
     times: int = 1
     first_at: datetime
@@ -327,9 +334,9 @@ class VersionRow(Declared, table="versions", indexes=("versions_by_dream (dream)
     revised: int = 0
     evicted: int = 0
     notes: int = 0
-    text: Annotated[str, Kind.DOCUMENT, PACKED] = ""  # empty: it is no longer kept
+    text: Annotated[str, PACKED] = ""  # empty: it is no longer kept
     # The dream, without texts and crystals.
-    record: Annotated[str, Kind.RECORD, PACKED, lambda text: not text or _is_dream(text)] = ""
+    record: Annotated[str, PACKED, lambda text: not text or _is_dream(text)] = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -340,8 +347,8 @@ class Document(Declared, table="document"):
     """
 
     one: One = 1
-    rendered: Annotated[str, Kind.DOCUMENT]
-    wanted: Annotated[str, Kind.DOCUMENT]
+    rendered: str
+    wanted: str
     edits: tuple[Edit, ...]
     swap: int
     version: int
@@ -363,8 +370,8 @@ class NoteRow(
     at: datetime
     importance: float
     auto: bool
-    replaces: Prose
-    digest: Annotated[str, Kind.CODE, Sql("UNIQUE")]  # of its entry; recognises the note in another file
+    replaces: str
+    digest: Annotated[str, OWN, Sql("UNIQUE")]  # of its entry; recognises the note in another file
     crystal: Annotated[int, _CRYSTAL]  # holds its text
     filed: bool  # whether its entry is in the inbox
     consumed_in: int | None = None  # the version that took it in; None: it is pending
@@ -386,16 +393,16 @@ class LineRow(Declared, table="lines", indexes=(
 )):  # fmt: skip
     """The life of each line of MEMORY.md."""
 
-    id: Annotated[str, Kind.CODE, PRIMARY]
+    id: Annotated[str, OWN, PRIMARY]
     section: SectionName
-    text: Annotated[str, Kind.LINE]
-    crystal: Prose  # id of the crystal with its wording; empty for drafts, and for what code writes until it leaves
+    text: str
+    crystal: Code  # that with its wording; empty for drafts, and for what code writes until it leaves
     importance: float
     trust: Trust
     born_in: int
     born_at: datetime
     died_in: int | None = None  # None: it is in MEMORY.md
-    fate: Annotated[str, Kind.CODE, _one_of(["", *Why])] = ""
+    fate: Annotated[str, OWN, _one_of(["", *Why])] = ""
     successor: Code = ""  # the line that replaced it
     until: Annotated[Code, lambda text: not text or bool(date.fromisoformat(text))] = ""  # the last day it holds
 
@@ -407,7 +414,7 @@ class EvidenceRow(
 
     line: Code
     version: int
-    crystal: Prose
+    crystal: Code
 
 
 class PointerRow(Declared, table="pointers", indexes=(
@@ -417,9 +424,9 @@ class PointerRow(Declared, table="pointers", indexes=(
 )):  # fmt: skip
     """All pointers that were ever in MEMORY.md; `standing` says whether this one still is."""
 
-    keywords: Annotated[str, Kind.PROSE, PRIMARY]
-    topic: Prose
-    crystal: Prose
+    keywords: Annotated[str, PRIMARY]
+    topic: str
+    crystal: Code
     line: Code = ""
     made_in: int
     standing: bool = True
@@ -430,7 +437,7 @@ class PointerRow(Declared, table="pointers", indexes=(
 class DeletedLine(Declared, table="tombstones"):
     """A line that the owner deleted from MEMORY.md; no dream writes it again."""
 
-    text: Annotated[str, Kind.WHOLE, PRIMARY]
+    text: Annotated[str, PRIMARY]
     at: datetime
 
 
@@ -438,12 +445,12 @@ class DeletedLine(Declared, table="tombstones"):
 class Run(Declared, table="dreams", indexes=("dreams_by_start (started_at)",)):
     """One dream's run. `outcome` is running, committed, skipped, rejected or failed."""
 
-    id: Annotated[str, Kind.CODE, PRIMARY]
+    id: Annotated[str, OWN, PRIMARY]
     started_at: datetime
     ended_at: datetime | None = None
     reason: Code
     outcome: Code = "running"
-    detail: Prose = ""
+    detail: str = ""
     version: int | None = None
     times: int = 1  # consecutive skips for the same reason share one row
 
@@ -458,7 +465,7 @@ class StepRow(Declared, table="steps", key="dream, place", indexes=("steps_by_ti
     seconds: float
     calls: int
     tokens: int
-    figures: Prose
+    figures: str
 
 
 class RejectionRow(Declared, table="rejections", indexes=("rejections_by_dream (dream)", "rejections_by_time (at)")):
@@ -469,7 +476,7 @@ class RejectionRow(Declared, table="rejections", indexes=("rejections_by_dream (
     at: datetime
     guard: Code
     scope: Code  # operation, section, dream
-    figures: Prose
+    figures: str
 
 
 class CallRow(Declared, table="calls", indexes=(
@@ -487,10 +494,10 @@ class CallRow(Declared, table="calls", indexes=(
     at: datetime
     model: Code
     usable: bool
-    reply: Annotated[str, Kind.JSON]
+    reply: str
     tokens: int
     usd: float
-    request: Annotated[str, Kind.JSON] = ""
+    request: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -503,8 +510,8 @@ class Proposal(Declared, table="proposals", indexes=("proposals_by_dream (dream)
     number: Key = 0
     dream: Code
     at: datetime
-    operation: Annotated[Operation, Kind.RECORD]
-    why: Prose = ""
+    operation: Operation
+    why: str = ""
 
     @property
     def is_agreement(self) -> bool:
@@ -528,7 +535,7 @@ class _RefusedInput(Declared, table="refused_inputs", indexes=("refused_by_input
 class ShownRow(Declared, table="shown_inputs"):
     """How many characters of a long input dreams have shown, of how many; others are shown from their beginning."""
 
-    crystal: Annotated[str, Kind.CODE, PRIMARY]
+    crystal: Annotated[str, OWN, PRIMARY]
     characters: int
     length: int
 
@@ -544,16 +551,16 @@ class Act(Declared, table="acts"):
     at: datetime
     author: Code
     act: Code
-    about: Prose
+    about: str
     outcome: Code
     version: int | None = None
 
 
 TABLES: dict[str, Table] = {row.table.name: row.table for row in Declared.__subclasses__()}
 """The tables by name."""
-_UNKNOWN = Column(Kind.PROSE)
+_UNKNOWN = Column(is_words=True)
 
 
 def content_of(table: str, column: str) -> Column:
-    """Return what this column holds; an undeclared one counts as prose, which is erased most thoroughly."""
+    """Return what this column holds; an undeclared one counts as somebody's words."""
     return TABLES[table].columns.get(column, _UNKNOWN) if table in TABLES else _UNKNOWN

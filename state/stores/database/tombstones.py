@@ -1,7 +1,7 @@
 """Tombstones in state.db: salted hashes of forgotten texts, which keep them from being learnt and reveal nothing.
 
-A text that a session purged is blocked as a whole: only an identical text matches. A text that the owner forgot is
-blocked as runs of its letters (`state.forgetting.known`): any text that contains it matches.
+A text that a session purged is blocked as a whole: only the same text matches. A text that the owner forgot is
+blocked by its words (`state.forgetting.known`): any text that contains it matches.
 """
 
 import secrets
@@ -13,14 +13,13 @@ from pathlib import Path
 
 from state.crystals.crystal import Crystal
 from state.errors import StorageError
-from state.forgetting.digests import digest_of_text
-from state.forgetting.known import NOTHING, WHOLE, Known, Row, Target, rows_of
-from state.forgetting.letters import letters_of
+from state.forgetting.folded import fold
+from state.forgetting.known import NOTHING, Known, Row, Target, rows_of, whole_row
 from state.stores.database.connection import open_unmigrated, to_text, transaction
 from state.stores.database.meta import Meta
 
 SALT = "forgotten_salt"
-STAMP = "forgotten_stamp"  # a new random value after each change
+_STAMP = "forgotten_stamp"  # a new random value after each change
 _WITHHELD = "forgotten_withheld"
 _REPORTED = "forgotten_withheld_told"
 
@@ -37,7 +36,7 @@ class TombstoneStore:
         """Block each of these texts as a whole."""
         with transaction(self._connection):
             salt = self._made_salt()
-            self._insert(((digest_of_text(salt, text), WHOLE, 0) for text in texts), now)
+            self._insert((whole_row(salt, text) for text in texts), now)
 
     def block(self, target: Target, now: datetime) -> None:
         """Block every text that contains this target."""
@@ -45,20 +44,18 @@ class TombstoneStore:
             self._insert(rows_of(self._made_salt(), target), now)
 
     def unblock(self, text: str) -> bool:
-        """Unblock the text; return whether it was blocked. Parts that were blocked separately stay blocked."""
-        salt = self.tombstones().salt
-        return bool(salt) and self._delete(_digests_of(salt, text))
-
-    def unblock_all_of(self, text: str) -> bool:
-        """Unblock everything in this text that is blocked; return whether anything was."""
-        blocked = self.tombstones()
-        if not blocked:
+        """Unblock the text, and everything in it; return whether anything was blocked."""
+        if not (blocked := self.tombstones()):
             return False
-        pieces = {text, *(text[start:end] for start, end in blocked.found(text))}
-        gone = {digest_of_text(blocked.salt, text)}.union(*(_digests_of(blocked.salt, piece) for piece in pieces))
-        done = self._delete(gone)
-        while hits := self.tombstones().hits(text):
-            done = self._delete(hits)
+        hits = blocked.hits(text)
+        words = {fold(text[start:end]).words for (start, end), _ in hits} | {fold(text).words}
+        gone = {row[0] for one in words if one for row in rows_of(blocked.salt, Target(one))}
+        with transaction(self._connection) as connection:
+            statement = "DELETE FROM forgotten WHERE digest = ?"
+            rows = [(digest,) for digest in gone | {digest for _, digest in hits}]
+            done = connection.executemany(statement, rows).rowcount > 0
+            if done:
+                self._meta.put(_STAMP, secrets.token_hex(8))
         return done
 
     def holds(self, text: str) -> bool:
@@ -70,17 +67,16 @@ class TombstoneStore:
         salt = self._meta.get(SALT)
         if salt is None:
             return NOTHING
-        state = (salt, self._meta.get(STAMP) or "")
+        state = (salt, self._meta.get(_STAMP) or "")
         if self._cached[0] != state:
             rows = self._connection.execute("SELECT digest, length, mark FROM forgotten")
             self._cached = (state, Known(salt, frozenset(map(tuple, rows))))
         return self._cached[1]
 
-    def without_forgotten(self, text: str) -> str:
+    def without(self, text: str) -> str:
         """Return the text without its blocked sentences ("" if none remains); count it as withheld if it changes."""
         left = self.tombstones().without(text)
-        if left != text:
-            self.count()
+        self.count(int(left != text))
         return left
 
     def spared(self, crystals: Iterable[Crystal]) -> list[tuple[Crystal, Crystal | None]]:
@@ -89,12 +85,6 @@ class TombstoneStore:
         pairs = [(crystal, blocked.spared(crystal) if blocked else crystal) for crystal in found]
         self.count(sum(crystal is not left for crystal, left in pairs))
         return pairs
-
-    def withholds(self, text: str) -> bool:
-        """Return whether the text contains a blocked text; if so, count it as withheld."""
-        is_blocked = self.holds(text)
-        self.count(int(is_blocked))
-        return is_blocked
 
     def count(self, texts: int = 1) -> None:
         """Count this many more texts as withheld, wholly or in part."""
@@ -119,27 +109,12 @@ class TombstoneStore:
         if salt is None:
             salt = secrets.token_hex(32)
             self._meta.put(SALT, salt)
-        self._changed()
+        self._meta.put(_STAMP, secrets.token_hex(8))
         return salt
 
-    def _changed(self) -> None:
-        self._meta.put(STAMP, secrets.token_hex(8))
-
-    def _insert(self, rows: Iterable[tuple[str, int, int]], now: datetime) -> None:
-        at = to_text(now)
-        self._connection.executemany(
-            "INSERT OR IGNORE INTO forgotten (digest, at, length, mark) VALUES (?, ?, ?, ?)",
-            [(digest, at, length, mark) for digest, length, mark in rows],
-        )
-
-    def _delete(self, digests: Iterable[str]) -> bool:
-        with transaction(self._connection) as connection:
-            gone = connection.executemany(
-                "DELETE FROM forgotten WHERE digest = ?", [(digest,) for digest in digests]
-            ).rowcount
-            if gone:
-                self._changed()
-        return gone > 0
+    def _insert(self, rows: Iterable[Row], now: datetime) -> None:
+        statement = "INSERT OR IGNORE INTO forgotten (digest, length, mark, at) VALUES (?, ?, ?, ?)"
+        self._connection.executemany(statement, ((*row, to_text(now)) for row in rows))
 
 
 def tombstones_in(database: Path) -> Known:
@@ -148,10 +123,3 @@ def tombstones_in(database: Path) -> Known:
         with suppress(sqlite3.Error, StorageError), open_unmigrated(database) as connection:
             return TombstoneStore(connection).tombstones()
     return NOTHING
-
-
-def _digests_of(salt: str, text: str) -> set[str]:
-    """Return all digests that may be stored for a text."""
-    words = letters_of(text).words()
-    rows: Iterable[Row] = rows_of(salt, Target(words)) if words else ()
-    return {digest for digest, _, _ in rows}

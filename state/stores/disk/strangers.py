@@ -16,7 +16,7 @@ from state.stores.disk.tracking import Tracking, tracking
 from state.stores.disk.workspace import Workspace
 
 # In the state folder: rows of "digest name", each ended by NUL; without a digest the file is a stranger's.
-_LIST = "strangers"
+STRANGERS = "strangers"
 
 
 class Author(Enum):
@@ -78,13 +78,13 @@ def _digest(path: Path) -> str:
 
 
 def _listed(workspace: Workspace) -> dict[str, str]:
-    content = workspace.disk().read_optional(workspace.state / _LIST) or b""
+    content = workspace.disk().read_optional(workspace.state / STRANGERS) or b""
     rows = (row.partition(b" ") for row in content.split(b"\0")[:-1])
     return {os.fsdecode(name): digest.decode("ascii", "replace") for digest, _, name in rows}
 
 
 def _write(workspace: Workspace, rows: Mapping[str, str]) -> None:
-    path = workspace.state / _LIST
+    path = workspace.state / STRANGERS
     if rows or path.exists():
         content = b"".join(b"%b %b\0" % (digest.encode(), os.fsencode(name)) for name, digest in rows.items())
         workspace.disk().write_atomic(path, content)

@@ -1,30 +1,25 @@
 """File erasure: removes forgotten texts from MEMORY.md and the state folder, except the log of notes.
 
-Every step may be interrupted and repeated. A file is replaced as a whole, or deleted.
+Every step may be interrupted and repeated. MEMORY.md is replaced as a whole; any other file that holds a forgotten
+text is deleted.
 """
 
-import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from state.document.merge import with_lines_of
 from state.errors import DocumentError
-from state.forgetting.known import spans
 from state.stores.database.connection import SIDES
-from state.stores.disk.disk import TEMPORARY, Disk, below, change_text
+from state.stores.disk.disk import LONGEST_LOG, TEMPORARY, Disk, below, change_text
 from state.stores.disk.places import PLACE
+from state.stores.disk.strangers import STRANGERS, strangers_files
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
-from state.stores.erasing.byte_search import Patterns
-from state.stores.erasing.plan import Erasure, erased_document
+from state.stores.erasing.byte_search import Needles
+from state.stores.erasing.plan import Erasure
 from state.stores.history.bootstraps import holds_receipts_alone
 from state.stores.history.inbox import NoteInbox
-from state.stores.history.leave_receipt import RECEIPTS, path_of
-
-# Copies of databases that were put aside are recognised by name, whatever their first bytes are now.
-_DATABASE = re.compile(r"state\.db|.*-(?:wal|shm|journal)$")
-SQLITE = b"SQLite format 3\0"
+from state.stores.history.leave_receipt import RECEIPTS
 
 
 def erase_document(disk: Disk, path: Path, erasure: Erasure) -> None:
@@ -42,16 +37,11 @@ def _erased(content: bytes, path: Path, erasure: Erasure) -> bytes:
         raise DocumentError(
             f"{path}: byte {error.start} is not UTF-8", "save it as UTF-8 text, or move it away, and forget again"
         ) from error
-    return erased_document(text, erasure).encode()
+    return erasure.document(text).encode()
 
 
 def _joined(current: bytes, taken_out: bytes) -> bytes:
     return with_lines_of(current.decode(), taken_out.decode()).encode()
-
-
-def has_receipts_alone(disk: Disk, path: Path) -> bool:
-    """Return whether this is the file of bootstrap receipts and holds nothing but dreamd's own words."""
-    return path.name == RECEIPTS and holds_receipts_alone(disk.read_optional(path) or b"")
 
 
 def database_files(workspace: Workspace) -> tuple[Path, ...]:
@@ -59,12 +49,19 @@ def database_files(workspace: Workspace) -> tuple[Path, ...]:
     return tuple(workspace.database.with_name(f"state.db{end}") for end in SIDES)
 
 
+def has_names(workspace: Workspace, path: Path) -> bool:
+    """Return whether this file of the state has no text but names of the owner's files, and so stays as it is."""
+    return path in (workspace.state / STRANGERS, workspace.lock, workspace.fence)
+
+
 def all_files(workspace: Workspace, inbox: NoteInbox) -> Iterator[Path]:
     """Yield every file that dreamd writes, including temporary ones beside MEMORY.md and scratch.md.
 
-    The state folder is included except the file that says where the workspace's folder is.
+    The state folder is included except the file that says where the workspace's folder is. So are the copies of a
+    stranger's files in it.
     """
-    for path in (workspace.document, workspace.backup, workspace.scratch, *inbox.displaced().values()):
+    copied = strangers_files(workspace) if workspace.is_apart else []
+    for path in (workspace.document, workspace.backup, workspace.scratch, *inbox.displaced().values(), *copied):
         if path.is_file():
             yield path
     for path in sorted(below(workspace.state)):
@@ -75,44 +72,30 @@ def all_files(workspace: Workspace, inbox: NoteInbox) -> Iterator[Path]:
         yield from (path for path in folder.glob(f".*{TEMPORARY}*") if path.is_file())
 
 
-def others(workspace: Workspace, disk: Disk) -> list[Path]:
-    """Return the files that no other step of a forgetting erases."""
-    inbox = NoteInbox(workspace, disk)
-    known = {*database_files(workspace), workspace.document, workspace.backup, workspace.lock, workspace.fence}
-    known |= {*inbox.files(), *(path for path in (path_of(workspace),) if has_receipts_alone(disk, path))}
-    folders = (workspace.index, workspace.checkpoints, workspace.copies)
-    return [
-        path
-        for path in all_files(workspace, inbox)
-        if path not in known and not any(path.is_relative_to(folder) for folder in folders)
-    ]
+def erase_others(workspace: Workspace, disk: Disk, erasure: Erasure, needles: Needles) -> None:
+    """Delete the files that hold a target, and all temporary ones: their process has ended, as dreamd is alone here.
 
-
-def erase_other(disk: Disk, path: Path, erasure: Erasure, patterns: Patterns) -> None:
-    """Erase the targets from any other file. A database that holds them is deleted.
-
-    Temporary files are always deleted: their process has ended, because dreamd is alone here.
+    Left out are the files that another step of a forgetting erases.
     """
-    content = disk.read_bytes(path)
-    is_database = content.startswith(SQLITE) or _DATABASE.match(path.name)
-    if TEMPORARY in path.name or (is_database and patterns.count(content, loose=True, most=1)):
-        disk.remove(path)
-    elif not is_database and (new := blank_text(content, erasure)) != content:
-        disk.write_atomic(path, new)
+    inbox = NoteInbox(workspace, disk)
+    known = {*database_files(workspace), workspace.document, workspace.backup, *inbox.files()}
+    folders = (workspace.index, workspace.checkpoints, workspace.copies)
+    for path in [*all_files(workspace, inbox)]:
+        if path in known or has_names(workspace, path) or any(map(path.is_relative_to, folders)):
+            continue
+        if TEMPORARY in path.name or count_in_other(disk, path, erasure, needles):
+            disk.remove(path)
 
 
-def blank_text(content: bytes, erasure: Erasure) -> bytes:
-    """Return a text of unknown format without the targets: JSON value by value, anything else blanked by words."""
-    text = content.decode("utf-8", "surrogateescape")
-    try:
-        is_json = isinstance(json.loads(text), dict | list)
-    except ValueError:
-        is_json = False
-    new = erasure.json(text, has_fields=True) if is_json else text
-    while not is_json and (found := spans(new, erasure.targets)):
-        for start, end in found:
-            new = new[:start] + "".join(one if one in "\r\n" else " " for one in new[start:end]) + new[end:]
-    return new.encode("utf-8", "surrogateescape")
+def count_in_other(disk: Disk, path: Path, erasure: Erasure, needles: Needles) -> int:
+    """Count the targets in a file of unknown format: in a text, where they are words of their own."""
+    if path.name == RECEIPTS and holds_receipts_alone(disk.read_optional(path) or b""):
+        return 0  # dreamd's own words
+    if path.stat().st_size > LONGEST_LOG:
+        return needles.count_file(path)[0]
+    content = disk.read_bytes(path, LONGEST_LOG)
+    is_told = erasure.holds(content.decode("utf-8", "replace"))
+    return max(needles.count(content), is_told) if is_told or b"\0" in content else 0
 
 
 def empty_folder(disk: Disk, folder: Path) -> None:

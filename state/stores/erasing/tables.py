@@ -1,62 +1,42 @@
-"""Table erasure: finds what must go from state.db (`planned`), erases it from every table, then from the disk.
+"""Table erasure: finds what was made of a text in state.db, takes it from every table, then from the disk.
 
-Every text in every table is checked, except columns of dreamd's own names and of the owner's file names. Other values
-of a row may follow from its text: a crystal that keeps a rest gets another digest, a line keeps its place in the
-ledger without a word. Items come first, because their ids begin with their words.
+Every column that holds somebody's words is checked. A row that holds a target is deleted, unless `_CUT` says what
+stays of it. Items come first, because their ids begin with their words.
 """
 
-import json
-import re
 import secrets
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from state.crystals.crystal import Origin, crystal_digest, folded_digest, new_id
+from state.crystals.crystal import Origin, crystal_digest, new_id
 from state.document.operations import Why
+from state.document.pointer import render_pointer
 from state.errors import BusyError
-from state.forgetting.cutting import Cut
-from state.forgetting.known import Target, spans, without
-from state.sessions.item import State, working_id
+from state.sessions.item import State
+from state.sessions.policies import FORGOTTEN
 from state.stores.crystals import full_text, skills
-from state.stores.database.table import Kind, Layout, layouts_of, packed, unpacked
+from state.stores.database.table import Layout, layouts_of, packed, unpacked
 from state.stores.database.tables import REST, content_of
-from state.stores.erasing.plan import INTENTION, Erasure, erased_document
+from state.stores.erasing.plan import Erasure
 from state.stores.history.lineage import digest_of
-from state.stores.sessions.sessions import Sessions, key_of
+from state.stores.sessions.sessions import Sessions
 from state.text.words import terms
 
 Row = dict[str, Any]
+Place = tuple[Any, ...]
+Cutter = Callable[[sqlite3.Connection, Place, Row, Erasure], Row]
 
 _CHECKPOINT_SECONDS = 10.0
-_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT[\d:.+Z-]+|[0-9a-f]{64}|\[\]|\{\}|")
-# Columns with these kinds of text are not checked; all others are.
-_NAMES = (Kind.CODE, Kind.FILE)
-
-
-def planned(connection: sqlite3.Connection, targets: tuple[Target, ...], cut: Cut) -> Erasure:
-    """Return the erasure of these targets from state.db; nothing is written."""
-    rows = connection.execute("SELECT id, text FROM crystals")
-    left = {id_: without(text, targets, cut) for id_, text in map(tuple, rows) if spans(text, targets)}
-    keywords = {
-        row["keywords"]
-        for row in connection.execute("SELECT keywords, topic, crystal FROM pointers")
-        if spans(row["keywords"], targets)
-        or spans(row["topic"], targets)
-        or (row["crystal"] in left and not set(terms(row["keywords"])) <= set(terms(left[row["crystal"]])))
-    }
-    gone = frozenset(id_ for id_, text in left.items() if not text)
-    return Erasure(targets, cut, frozenset(left), frozenset(keywords), gone)
 
 
 def made_from(connection: sqlite3.Connection, erasure: Erasure) -> list[str]:
     """Return the texts of current lines and crystals that rest on erased crystals alone, but have other words."""
-    if not erasure.gone:
-        return []
+    crystals = connection.execute("SELECT id, text FROM crystals")
+    gone = {id_ for id_, text in crystals if erasure.holds(text) and not erasure.prose(text)}
     rests: dict[str, tuple[str, set[str]]] = {}
     rows = connection.execute(
         "SELECT 'L' || l.id, l.text, evidence.crystal FROM lines l JOIN evidence ON line = l.id WHERE died_in IS NULL"
@@ -65,41 +45,39 @@ def made_from(connection: sqlite3.Connection, erasure: Erasure) -> list[str]:
     )
     for id_, text, source in map(tuple, rows):
         rests.setdefault(id_, (text, set()))[1].add(source)
+    return [text for text, sources in rests.values() if sources <= gone and not erasure.holds(text)]
+
+
+def leading_nowhere(connection: sqlite3.Connection, erasure: Erasure) -> list[str]:
+    """Return the texts of pointers that hold a target, or whose keywords are not in the rest of an erased crystal."""
+    rows = connection.execute(
+        "SELECT topic, keywords, text FROM pointers LEFT JOIN crystals ON crystal = crystals.id"
+    )
     return [
-        text
-        for id_, (text, sources) in rests.items()
-        if sources <= erasure.gone and id_ not in erasure.crystals and not spans(text, erasure.targets)
+        render_pointer(topic, keywords)
+        for topic, keywords, text in map(tuple, rows)
+        if erasure.holds(topic)
+        or erasure.holds(keywords)
+        or (erasure.holds(text or "") and not set(terms(keywords)) <= set(terms(erasure.prose(text))))
     ]
 
 
 def erase(connection: sqlite3.Connection, erasure: Erasure, now: datetime) -> Counter[str]:
-    """Erase the targets from every table; return how many rows changed, by place. In the caller's transaction."""
-    changed: Counter[str] = Counter()
-    changed["sessions"] += _sessions(connection, erasure)
-    leading_nowhere = json.dumps(sorted(erasure.keywords))
-    statement = "DELETE FROM pointers WHERE keywords IN (SELECT value FROM json_each(?))"
-    changed["pointers"] += connection.execute(statement, (leading_nowhere,)).rowcount
-    changed["items"] += _items(connection, erasure, now)
-    asked = [(row["folded"],) for row in connection.execute("SELECT * FROM gaps") if erasure.asks(row["question"])]
-    changed["gaps"] += len(asked)
-    connection.executemany("DELETE FROM gaps WHERE folded = ?", asked)
-    layouts = layouts_of(connection)
-    for name in sorted(layouts, key=lambda name: name != "crystals"):  # first, because other tables refer to its ids
-        changed[name] += _swept(connection, layouts[name], erasure, now)
+    """Erase the targets from every table; return how many rows held one, by place. In the caller's transaction."""
+    changed = Counter(sessions=_sessions(connection, erasure), items=_items(connection, erasure, now))
+    appended = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'item_events'"
+    triggers = connection.execute(appended).fetchall()
+    for trigger in triggers:
+        connection.execute(f'DROP TRIGGER "{trigger["name"]}"')
+    for name, layout in layouts_of(connection).items():
+        changed[name] += _swept(connection, layout, erasure)
+    for trigger in triggers:
+        connection.execute(trigger["sql"])
     if changed["crystals"]:
         skills.expect_more(connection)
     if changed["items"]:
         full_text.rebuild(connection, "cold_words")
     return Counter({f"state.db: {name}": count for name, count in changed.items() if count})
-
-
-def texts(connection: sqlite3.Connection, table: str) -> Iterator[tuple[str, str]]:
-    """Yield (column, value) of every text in the table."""
-    for row in connection.execute(f'SELECT * FROM "{table}"'):
-        for column in row.keys():  # noqa: SIM118 - a Row is no mapping
-            value = unpacked(row[column]) if content_of(table, column).is_packed else row[column]
-            if isinstance(value, str):
-                yield column, value
 
 
 def scrub(connection: sqlite3.Connection) -> None:
@@ -126,9 +104,8 @@ def _sessions(connection: sqlite3.Connection, erasure: Erasure) -> int:
     """Rename each session whose id contains a target, in all tables alike; return how many."""
     names = connection.execute("SELECT session FROM occurrences UNION SELECT id FROM sessions").fetchall()
     matching = [row[0] for row in names if erasure.holds(row[0])]
-    for number, name in enumerate(matching):
-        row = connection.execute("SELECT key FROM sessions WHERE id = ?", (name,)).fetchone()
-        new = f"forgotten-{row['key']}" if row else f"forgotten-{number}-{secrets.token_hex(4)}"
+    for name in matching:
+        new = f"forgotten-{secrets.token_hex(8)}"
         connection.execute("UPDATE sessions SET id = ? WHERE id = ?", (new, name))
         connection.execute("UPDATE crystals SET session = ? WHERE session = ?", (new, name))
         connection.execute("UPDATE OR IGNORE occurrences SET session = ? WHERE session = ?", (new, name))
@@ -144,85 +121,76 @@ def _items(connection: sqlite3.Connection, erasure: Erasure, now: datetime) -> i
                 continue
             count += 1
             if content := erasure.prose(item.content):
-                id_ = working_id(item.session_id, content, item.created_at)
-                id_ = f"forgotten-{key_of(session, item)}" if erasure.holds(id_) else ""  # its session's name has one
                 pairs = full_text.pairs(content) if item.state == State.ARCHIVED else ""
-                store.reword(session, item, content, id_, pairs=pairs)
+                store.reword(session, item, content, pairs=pairs)
             else:
-                store.purge(session, [item], "forgotten", now)
+                store.purge(session, [item], "" if erasure.holds(FORGOTTEN) else FORGOTTEN, now)
     return count
 
 
-def _swept(connection: sqlite3.Connection, table: Layout, erasure: Erasure, now: datetime) -> int:
-    """Erase the targets from the table's remaining texts, each according to the kind of its column."""
-    keys = table.key
-    contents = {one: content_of(table.name, one) for one in table.columns}
-    kinds = {one: content.kind for one, content in contents.items()}
-    named = [one for one, kind in kinds.items() if kind not in _NAMES]
-    packing = [one for one in named if contents[one].is_packed]
-    if not named:
-        return 0
-    wanted = ", ".join(f'"{name}"' for name in (*keys, *named))
-    updates = []
-    for row in connection.execute(f'SELECT {wanted} FROM "{table.name}"').fetchall():
-        if table.name == "meta" and row["name"] == INTENTION:
+def rows_with(connection: sqlite3.Connection, table: Layout, erasure: Erasure) -> list[tuple[Place, Row]]:
+    """Return the rows of a table in which somebody's words hold a target: their keys, and all of these words."""
+    columns = {name: column for name in table.columns if (column := content_of(table.name, name)).is_words}
+    wanted = ", ".join(f'"{name}"' for name in (*table.key, *columns))
+    found = list[tuple[Place, Row]]()
+    for row in connection.execute(f'SELECT {wanted} FROM "{table.name}"') if columns else ():
+        values = zip(columns.items(), tuple(row)[len(table.key) :], strict=True)
+        words = {name: unpacked(value) if column.is_packed else value or "" for (name, column), value in values}
+        if table.name == "pointers":
+            words["line"] = render_pointer(words["topic"], words["keywords"])
+        if any(_is_told(table.name, value, erasure) for value in words.values()):
+            found.append((tuple(row[: len(table.key)]), words))
+    return found
+
+
+def _is_told(table: str, value: str, erasure: Erasure) -> bool:
+    if table in ("versions", "document") and value[:1] not in ("{", "["):
+        return erasure.document(value) != value  # its headings are dreamd's
+    return erasure.holds(value) or (table in ("lines", "gaps") and erasure.asks(value))
+
+
+def _swept(connection: sqlite3.Connection, table: Layout, erasure: Erasure) -> int:
+    """Cut, empty or delete the rows of a table that hold a target; return how many there were."""
+    held, cut = rows_with(connection, table, erasure), _CUT.get(table.name)
+    where, is_searched = " AND ".join(f'"{name}" IS ?' for name in table.key), table.name == "crystals"
+    for place, old in held:
+        if is_searched:
+            full_text.remove(connection, *place)
+        new = cut(connection, place, old, erasure) if cut else {}
+        if table.name in _EMPTIED:
+            new = _emptied(table.name, old, erasure)
+        if not new:
+            connection.execute(f'DELETE FROM "{table.name}" WHERE {where}', place)
             continue
-        old = dict(zip(named, tuple(row)[len(keys) :], strict=True))
-        old |= {name: unpacked(old[name]) for name in packing}
-        new = {name: _erased(kinds[name], value, erasure) for name, value in old.items()}
-        if new := {name: value for name, value in new.items() if value != old[name]}:
-            updates.append((tuple(row[: len(keys)]), old, new))
-    follow, is_searched = _FOLLOWING.get(table.name), table.name == "crystals"
-    where = " AND ".join(f'"{name}" IS ?' for name in keys)
-    with _triggers_off(connection, table.name if updates else ""):
-        for place, old, new in updates:
-            if any(not value and (name in keys or kinds[name] is Kind.WHOLE) for name, value in new.items()):
-                connection.execute(f'DELETE FROM "{table.name}" WHERE {where}', place)
-                continue
-            if is_searched:
-                full_text.remove(connection, *place)
-            values = new | (follow(connection, place, old, new, now) if follow else {})
-            values |= {name: packed(new[name]) for name in packing if name in new}
-            if is_searched and not values.get("text", True):
-                connection.execute("DELETE FROM crystals WHERE key = ?", place)
-                continue
-            setting = ", ".join(f'"{name}" = ?' for name in values)
-            update = f'UPDATE OR REPLACE "{table.name}" SET {setting} WHERE {where}'
-            connection.execute(update, (*values.values(), *place))
-            if is_searched:
-                full_text.add(connection, *place)
-    return len(updates)
+        new |= {name: packed(new[name]) for name in new if content_of(table.name, name).is_packed}
+        setting = ", ".join(f'"{name}" = ?' for name in new)
+        connection.execute(f'UPDATE "{table.name}" SET {setting} WHERE {where}', (*new.values(), *place))
+        if is_searched:
+            full_text.add(connection, *place)
+    return len(held)
 
 
-def _erased(kind: Kind, value: Any, erasure: Erasure) -> Any:  # noqa: ANN401 - SQLite has no better type
-    """Return a value from a column of this kind without the targets."""
-    if not isinstance(value, str) or _MOMENT.fullmatch(value):
-        return value
-    if kind is Kind.DOCUMENT:
-        return erased_document(value, erasure)
-    if kind in (Kind.PROSE, Kind.LINE):
-        return erasure.line(value) if kind is Kind.LINE else erasure.prose(value)
-    if kind is Kind.WHOLE:
-        return "" if erasure.holds(value) else value
-    if kind not in (Kind.JSON, Kind.RECORD) or value[:1] not in ("{", "["):
-        return erasure.json(value)
-    old = json.loads(value)
-    new = erasure.record(old, lines=kind is Kind.RECORD)
-    return value if new == old else json.dumps(new, ensure_ascii=False, separators=(",", ":"))
+# What stays of a row that holds a target, by its table: the values to write, or none: the row is deleted. In the
+# tables of `_EMPTIED`, the texts go that hold a target; the rows of all other tables are deleted.
 
 
-def _crystal(connection: sqlite3.Connection, place: tuple[Any, ...], old: Row, new: Row, _: datetime) -> Row:
-    """Return a changed crystal's new digest, and drop its vector; if it goes, show its hidden duplicates."""
-    left = old | new
-    if (left["text"], left["context"], left["speaker"]) == (old["text"], old["context"], old["speaker"]):
-        return {}
-    digest, origin = connection.execute("SELECT digest, origin FROM crystals WHERE key = ?", place).fetchone()
-    if not left["text"]:
+def _emptied(table: str, old: Row, erasure: Erasure, *but: str) -> Row:
+    """Return the values of a row that hold a target as the emptiest text that can be read in their place."""
+    empty = {name: next(filter(content_of(table, name).holds, ("", "[]", "{}"))) for name in old}
+    return {name: empty[name] for name, value in old.items() if name not in but and erasure.holds(value)}
+
+
+def _crystal(connection: sqlite3.Connection, place: Place, old: Row, erasure: Erasure) -> Row:
+    """Cut a crystal, and drop its vector; it gets another digest. If it goes, show its hidden duplicates."""
+    if not (text := erasure.prose(old["text"])):
         statement = "UPDATE crystals SET merged_into = NULL, lifecycle = 'activated' WHERE merged_into = ?"
         connection.execute(statement, place)
         return {}
+    new = _emptied("crystals", old, erasure, "text") | {"text": text}
+    context, speaker = new.get("context", old["context"]), new.get("speaker", old["speaker"])
+    digest, origin = connection.execute("SELECT digest, origin FROM crystals WHERE key = ?", place).fetchone()
     is_distinct = old["speaker"] and digest == crystal_digest(Origin(origin), old["text"], old["speaker"])
-    digest = crystal_digest(Origin(origin), left["text"], left["speaker"] if is_distinct else "")
+    digest = crystal_digest(Origin(origin), text, speaker if is_distinct else "")
     if connection.execute("SELECT 1 FROM crystals WHERE digest = ? AND key <> ?", (digest, *place)).fetchone():
         digest = REST + new_id()  # two crystals have this text now: they are compared like any two
     connection.execute("UPDATE occurrences SET digest = '' WHERE crystal = ?", place)
@@ -230,43 +198,38 @@ def _crystal(connection: sqlite3.Connection, place: tuple[Any, ...], old: Row, n
     connection.execute("UPDATE notes SET digest = hex(randomblob(32)) WHERE crystal = ?", place)
     connection.execute("DELETE FROM supersessions WHERE ?1 IN (older, newer)", place)
     connection.execute("INSERT OR IGNORE INTO to_compare (crystal) VALUES (?)", place)
-    said = f"{left['context']}: {left['text']}" if left["context"] else left["text"]
-    folded = folded_digest(left["text"], left["speaker"])
-    return {"digest": digest, "folded": folded, "pairs": full_text.pairs(said), "vector": None}
+    return new | {
+        "digest": digest,
+        "pairs": full_text.pairs(f"{context}: {text}" if context else text),
+        "vector": None,
+    }
 
 
-def _line(connection: sqlite3.Connection, place: tuple[Any, ...], _: Row, new: Row, __: datetime) -> Row:
-    """End a line of which nothing remains; it keeps its id, so that no other line gets it."""
-    if new.get("text") != "":
-        return {}
+def _line(connection: sqlite3.Connection, place: Place, old: Row, erasure: Erasure) -> Row:
+    """Cut a line. One of which nothing remains ends; it keeps its id, so that no other line gets it."""
+    if text := erasure.line(old["text"]):
+        return {"text": text}
     connection.execute("DELETE FROM evidence WHERE line = ?", place)
     died = "SELECT coalesce(died_in, (SELECT max(number) FROM versions), 0) FROM lines WHERE id = ?"
     died_in = connection.execute(died, place).fetchone()[0]
-    return {"crystal": "", "successor": "", "fate": Why.DELETED.value, "died_in": died_in}
+    return {"text": "", "crystal": "", "successor": "", "fate": Why.DELETED.value, "died_in": died_in}
 
 
-def _version(connection: sqlite3.Connection, place: tuple[Any, ...], _: Row, new: Row, __: datetime) -> Row:
-    """Return the digests: a MEMORY.md that git brings back with what was forgotten is known again as this version."""
-    if "text" not in new:
-        return {}
-    row = connection.execute("SELECT digest, former_digests FROM versions WHERE number = ?", place).fetchone()
-    former = f"{row['former_digests']} {row['digest']}".strip()
-    return {"digest": digest_of(new["text"]), "former_digests": former, "characters": len(new["text"])}
+def _version(connection: sqlite3.Connection, place: Place, old: Row, erasure: Erasure) -> Row:
+    """Cut the text, and empty the record. A MEMORY.md that git brings back is known again by its former digest."""
+    text = erasure.document(old["text"])
+    row: Row = {"characters": len(text)}
+    if text != old["text"]:
+        statement = "SELECT trim(former_digests || ' ' || digest) FROM versions WHERE number = ?"
+        former = connection.execute(statement, place).fetchone()[0]
+        row |= {"text": text, "digest": digest_of(text), "former_digests": former}
+    return row | ({"record": ""} if erasure.holds(old["record"]) else {})
 
 
-# The columns that must change with a changed row, by table.
-_FOLLOWING: Mapping[str, Callable[[sqlite3.Connection, tuple[Any, ...], Row, Row, datetime], Row]] = {
-    "crystals": _crystal, "lines": _line, "versions": _version,
-}  # fmt: skip
+def _document(_: sqlite3.Connection, __: Place, old: Row, erasure: Erasure) -> Row:
+    texts = {name: erasure.document(old[name]) for name in ("rendered", "wanted")}
+    return texts | ({"edits": "[]"} if erasure.holds(old["edits"]) else {})
 
 
-@contextmanager
-def _triggers_off(connection: sqlite3.Connection, table: str) -> Iterator[None]:
-    """Drop the triggers that keep the table append-only, and create them again at the end."""
-    statement = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = ?"
-    triggers = connection.execute(statement, (table,)).fetchall()
-    for trigger in triggers:
-        connection.execute(f'DROP TRIGGER "{trigger["name"]}"')
-    yield
-    for trigger in triggers:
-        connection.execute(trigger["sql"])
+_CUT: Mapping[str, Cutter] = {"crystals": _crystal, "lines": _line, "versions": _version, "document": _document}
+_EMPTIED = frozenset("acts calls dreams feelings item_events items notes rejections steps".split())

@@ -115,7 +115,7 @@ class Memory:
     def version(self, number: int) -> Dream:
         """Return a version with its text and the text before it. Raise NotFoundError."""
         row = self._connection.execute(
-            "SELECT at, cause, text, record FROM versions WHERE number = ? AND number > 0", (number,)
+            "SELECT at, cause, dream, reason, text, record FROM versions WHERE number = ? AND number > 0", (number,)
         ).fetchone()
         text = unpacked(row["text"]) if row else ""
         if not text:
@@ -126,7 +126,8 @@ class Memory:
             blocks = parse(before).lines()
             lines = [CurrentLine("", name, one.text, IMPORTANCE, Trust.OWNER, now) for name, one in blocks]
             changes = owners_text(lines, text, now).changes  # without a record, only the texts are known
-            return Dream(number, "", from_text(row["at"]), row["cause"], "", before, text, "", changes)
+            at, said = from_text(row["at"]), (row["cause"], row["reason"])
+            return Dream(number, row["dream"], at, *said, before, text, "", changes)
         return replace(decode_record(unpacked(row["record"]), f"version {number}"), before=before, after=text)
 
     def text(self, number: int) -> str:
@@ -282,7 +283,7 @@ class Memory:
             return 0
         known = {block.key for part in parse(before).parts for block in part.lines}
         written = [block for part in parse(text).parts for block in part.lines if block.key not in known]
-        return sum(forgotten.unblock_all_of(block.text) for block in written)
+        return sum(forgotten.unblock(block.text) for block in written)
 
     def _learnt(self, dream: Dream) -> Dream:
         """Store the crystals of a dream; return it with the ids that they have in the store."""

@@ -15,7 +15,7 @@ from state.sessions.policies import policy_of
 from state.stores.database import schema
 from state.stores.database.connection import explained, open_unmigrated, things, unlike_schema
 from state.stores.database.copies import is_damage
-from state.stores.database.table import Column, Kind, Layout, Rule, Value, is_moment, layouts_of
+from state.stores.database.table import Column, Layout, Rule, Value, is_moment, layouts_of
 from state.stores.database.tables import REST, content_of
 from state.stores.sessions.sessions import SPAN
 
@@ -90,7 +90,7 @@ def _is_sound(layout: Layout, row: Mapping[str, Value]) -> bool:
 
 
 def _is_meta(row: Mapping[str, Value]) -> bool:
-    return Column(Kind.JSON, _META.get(str(row["name"]))).holds(row["value"])
+    return Column(is_words=False, rule=_META.get(str(row["name"]))).holds(row["value"])
 
 
 def _is_crystal(row: Mapping[str, Value]) -> bool:
@@ -116,15 +116,10 @@ def _has_policy(row: Mapping[str, Value]) -> bool:
     return True
 
 
-def _are_receipts(text: str) -> bool:
-    return all(is_moment(receipt["at"]) for receipt in json.loads(text))
-
-
 def _is_intention(text: str) -> bool:
     """Return whether this is a valid intent of a forgetting (state.stores.erasing.intent)."""
     record = json.loads(text)
     texts = [word for target in (*record["targets"], *record["kept"]) for word in target]
-    texts += [*record["crystals"], *record["keywords"], record["cut"]]
     return all(isinstance(text, str) for text in texts) and record["cut"] in set(Cut)
 
 
@@ -139,7 +134,6 @@ _META: Mapping[str, Rule] = {
     "forgotten_salt": re.compile(r"(?:[0-9a-f]{2}){16,64}").fullmatch,
     "forgotten_withheld": _IS_COUNT,
     "forgotten_withheld_told": _IS_COUNT,
-    "forgettings": _are_receipts,
     "forgetting": _is_intention,
     "notes_left": _IS_COUNT,
     "seen_upto": _IS_COUNT,

@@ -238,13 +238,13 @@ class Sessions:
             return left  # the caller purges it
         return self.reword(session, item, **words)
 
-    def reword(self, session: Session, item: Item, content: str, id_: str = "", **words: Any) -> Item:  # noqa: ANN401
+    def reword(self, session: Session, item: Item, content: str, **words: Any) -> Item:  # noqa: ANN401
         """Replace the words of an item; return the item.
 
-        It gets a new id (`id_` if given), in relations too, and so does the long-term record that it became: both ids
+        It gets a new id, in relations too, and so does the long-term record that it became: both ids
         begin with the content.
         """
-        new = id_ or working_id(item.session_id, content, item.created_at)
+        new = working_id(item.session_id, content, item.created_at)
         new = item.id if new == item.id else self.free_id(new)
         promoted = promoted_id(new, item.promoted_at) if item.promoted_to_id and item.promoted_at else None
         tokens = tokens_of(content)

@@ -187,8 +187,7 @@ def test_what_is_forgotten_is_in_no_prompt_answer_or_step(tmp_path: Path) -> Non
         assert forget(store, ForgetRequest(HERON, Cut.SENTENCES), utc_now()).clean
         found = asked(store, dream)
         assert "called heron" not in repr(found)
-        assert [message.role for message in found.calls[0].request] == ["system", "user"]
-        assert TEA in found.calls[0].request[1].content
+        assert found.calls[0].request == ()
         connection = store.crystals.connection  # whatever the ledger holds
         said = (dream, f"it says so. {HERON}. The key is {SECRET}")
         connection.execute(

@@ -10,6 +10,7 @@ from state.crystals.salience import salience
 from state.document.document import parse, render
 from state.document.pointer import candidates, parse_pointer, topic_of
 from state.forgetting.cutting import Cut, sentences
+from state.forgetting.folded import fold
 from state.forgetting.known import Known, Target, rows_of, spans, without
 from state.scratch import parse_notes, plain_text
 from state.search.dates import periods_in
@@ -21,7 +22,6 @@ from state.signals.felt import feelings_in
 from state.signals.skills import short_name
 from state.text.chunks import chunk, tokens
 from state.text.line import as_line, without_count
-from state.text.spelling import unescaped
 from state.text.words import content_terms, normalise, numbers, terms
 from state.trust import Trust
 
@@ -54,7 +54,7 @@ DETECTORS: Mapping[str, Detector] = {
     "found": _BURIED.found,
     "buried without": _BURIED.without,
     "masked": _BURIED.masked,
-    "unescaped": unescaped,
+    "fold": fold,
     "normalise": normalise,
     "terms": terms,
     "content_terms": content_terms,

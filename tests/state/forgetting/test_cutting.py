@@ -1,13 +1,13 @@
 """Laws of forgetting: nothing that matches is left, nothing else goes, and doing it again changes nothing."""
 
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from state.errors import UsageError
-from state.forgetting.cutting import Cut, Span, cut_all, cut_out, joined, sentences
-from state.forgetting.known import RUN_WORDS, Target, spans, without
-from state.forgetting.letters import letters_of
+from state.forgetting.cutting import Cut, cut_all, cut_out, joined, sentences
+from state.forgetting.folded import Span, fold
+from state.forgetting.known import LONGEST_RUN, Target, spans, without
 from tests.support.cases import cases
 
 CASES = cases(__file__)
@@ -16,7 +16,6 @@ WORDS = st.sampled_from(
     "ada Ada tea İstanbul straße STRASSE e\u0301t\u00e9 été 東京都 한국 x 7731 don't forgotten".split()
 )
 GAPS = st.sampled_from([" ", "  ", "\n", ". ", "! ", ", ", "** ", "\n- ", "\n\n", '" ', "\\ ", "。", "_", "-"])
-LONG = "we sell the Hamburg office to Orbit Holding in March and tell nobody before the board has met there"
 TEXTS = st.lists(st.tuples(WORDS, GAPS).map("".join), max_size=30).map("".join)
 TARGETS = st.lists(WORDS, min_size=1, max_size=4).map(" ".join).map(Target.of)
 CUTS = st.sampled_from(list(Cut))
@@ -27,7 +26,7 @@ def test_no_match_is_left_of_any_text(text: str, wanted: str, cut: Cut) -> None:
     try:
         target = Target.of(wanted)
     except UsageError:
-        assert letters_of(wanted).signs == ""
+        assert fold(wanted).words == ()
         return
     left = without(f"{text} {wanted} {text}", [target], cut)
     assert spans(left, [target]) == ()
@@ -65,47 +64,21 @@ def test_only_sentences_with_a_match_go_at_once(text: str, target: Target) -> No
     for start, end in sentences(text):
         touched = any(start < stop and begin < end for begin, stop in found)
         sentence = text[start:end].strip()
-        if not touched and letters_of(sentence).signs and letters_of(left).signs:
+        if not touched and fold(sentence).words and fold(left).words:
             place = left.find(sentence, at)
             assert place >= 0, (sentence, left)
             at = place + len(sentence)
-    assert len(letters_of(left.replace("[forgotten]", "")).signs) < len(letters_of(text).signs)
+    assert len(fold(left.replace("[forgotten]", "")).words) < len(fold(text).words)
 
 
-@given(st.lists(WORDS, min_size=1, max_size=60).map(" ".join), st.integers(0, 60), st.integers(1, 60))
-@example(LONG, 0, RUN_WORDS)
-@example(LONG, 11, RUN_WORDS)
-@example(f"{'ada ' * 7}don't{' ada' * 8}", 9, 8)  # "that" ends as "don't" does
-def test_whatever_is_cut_off_from_a_long_text_is_it(text: str, start: int, length: int) -> None:
-    """Eight words at least, in a text of their own or in a line; a part that begins or ends the target, at an end."""
+@given(st.lists(WORDS, min_size=LONGEST_RUN + 1, max_size=4 * LONGEST_RUN).map(" ".join), st.data())
+def test_two_runs_of_a_long_text_in_a_row_are_found_whole_or_in_part(text: str, data: st.DataObject) -> None:
     target = Target.of(text)
-    piece = " ".join(target.words[start : start + length])
-    if len(target.words[start : start + length]) < min(RUN_WORDS, len(target.words)):
-        return
+    start = data.draw(st.integers(0, max(0, len(target.words) - 2 * LONGEST_RUN)))
+    piece = " ".join(target.words[start : start + 2 * LONGEST_RUN])
     assert spans(piece, [target])
-    assert spans(f"Before that.\n- {piece}\r\nAfter it.", [target])
-    if start == 0:
-        assert spans(f"He said {piece}", [target])
-        assert spans(f"He said {piece} yo", [target])
-    if start + length >= len(target.words):
-        assert spans(f"{piece}, he said", [target])
-        assert spans(f"yo {piece}, he said", [target])
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "https://wiki.example/?q=caf%C3%A9%20code%207731",
-        "caf&eacute;&nbsp;code&#32;7731",
-        "<p>caf&#xE9; <b>code</b><br/>7731</p>",
-    ],
-)
-def test_escapes_do_not_hide_a_text(text: str) -> None:
-    target = Target.of("café code 7731")
-    assert spans(text, [target])
-    for cut in Cut:
-        assert spans(without(f"Bo is late. See {text}", [target], cut), [target]) == ()
-        assert without(f"Bo is late. See {text}", [target], cut).startswith("Bo is late.")
+    left = without(f"Bo is late. {text}. Bo goes.", [target], Cut.WORDS)
+    assert not any(word in fold(left).words for word in {"7731", "ada", "tea"} & set(target.words))
 
 
 @pytest.mark.parametrize(("text", "wanted", "left"), CASES["the_sentence_goes_and_no_more"])

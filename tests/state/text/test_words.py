@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from state.forgetting.letters import letters_of
+from state.forgetting.folded import fold
 from state.text import words
 from state.text.chunks import CHUNK_TOKENS, OVERLAP_TOKENS, chunk, tokens
 from state.text.word_diff import Part, word_diff
@@ -114,7 +114,7 @@ def test_each_sign_of_a_script_without_spaces_is_a_token(said: str) -> None:
     assert tokens(said) >= len(said) * 0.7  # marks may count with their letters
     assert tokens(f"{said}abcd") == tokens(said) + 1
     assert len(terms(said * 3)) > 3
-    assert len(letters_of(said * 3).words()) > 3
+    assert len(fold(said * 3).words) > 3
 
 
 def test_a_chunk_ends_at_a_paragraph_when_one_is_near_and_an_endless_word_is_cut() -> None:

@@ -100,7 +100,6 @@ def test_other_versions_and_another_programs_database_are_refused(
         ("INSERT INTO watermarks VALUES ('x.md', 1, 1, '[]')", "of watermarks hold"),
         ("INSERT INTO meta VALUES ('forgotten_salt', 'zz')", "of meta hold"),
         ("INSERT INTO meta VALUES ('forgotten_withheld', 'many')", "of meta hold"),
-        ("INSERT INTO meta VALUES ('forgettings', '[{}]')", "of meta hold"),
         ("INSERT INTO meta VALUES ('session_ended', 'yesterday')", "of meta hold"),
         # It would be carried out here.
         ("INSERT INTO meta VALUES ('forgetting', '{}')", "of meta hold"),
