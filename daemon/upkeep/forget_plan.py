@@ -118,7 +118,7 @@ def _planned(
             break
         targets += dict.fromkeys(new)
     if stay and cut is Cut.SENTENCES:
-        targets += (one for text in gone for one in _whole(text, targets, kept))
+        targets += [one for text in gone for one in _whole(text, targets, kept)]
     targets += map(Target.of, leading_nowhere(connection, Erasure((*targets, *stay), cut)))
     derived = tuple(dict.fromkeys(targets[len(plain) :]))
     erasure = Erasure(tuple(dict.fromkeys((*targets, *stay))), cut)

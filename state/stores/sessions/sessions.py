@@ -255,9 +255,7 @@ class Sessions:
 
     def _rename(self, names: Mapping[str, str]) -> None:
         """Replace ids of items in the relations of all items, and in what promotion recorded about them."""
-        # JSON that a forgetting rewrote has no escapes.
-        both = (True, False)
-        quoted = [(json.dumps(old, ensure_ascii=way), json.dumps(new)) for old, new in names.items() for way in both]
+        quoted = [(json.dumps(old), json.dumps(new)) for old, new in names.items()]
 
         def renamed(text: str) -> str:
             return reduce(lambda left, pair: left.replace(*pair), quoted, text)

@@ -131,7 +131,7 @@ def dream(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    "lives", [(4, True), pytest.param((240, True), marks=pytest.mark.full), *variants((3, False), (100, False))]
+    "lives", [(4, True), pytest.param((240, True), marks=pytest.mark.full), *variants((5, False), (100, False))]
 )
 def test_no_note_and_no_line_is_lost_or_doubled_by_a_destroyed_database(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], lives: tuple[int, bool]

@@ -17,6 +17,7 @@ from daemon.upkeep.forget_plan import ForgetRequest, Said
 from daemon.upkeep.forget_proof import searched
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.checks import Level
+from daemon.workspace.document import settle_document
 from daemon.workspace.stores import Store, utc_now
 from graphs.ports import Answer
 from prompts.replies import read_reply
@@ -473,6 +474,15 @@ def test_what_was_being_written_when_a_process_ended_is_deleted_under_any_name(w
         assert erased(store).clean
     assert [path for path in left if path.exists()] == []
     assert bytes_with(workspace, HERON) == []
+
+
+def test_a_line_goes_as_a_whole_and_nobody_is_said_to_have_deleted_it(workspace: Workspace) -> None:
+    with quick(workspace) as store:
+        remembered(store, crystal("Bo sings in the choir"), f"Bo sings. The {HERON}.")
+        assert erased(store).clean
+        settle_document(store)
+        assert store.lineage.current_lines() == []
+        assert (store.lineage.tombstones(), store.lineage.last_version()) == ([], 1)
 
 
 @pytest.mark.parametrize("in_repository", [True, False])
