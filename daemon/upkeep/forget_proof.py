@@ -21,6 +21,7 @@ from state.stores.backup.reading import open_archive
 from state.stores.database.copies import write_copy
 from state.stores.database.table import layouts_of
 from state.stores.disk.disk import LONGEST_LOG, TEMPORARY, below
+from state.stores.disk.places import project_of
 from state.stores.disk.strangers import strangers_files
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing import files
@@ -118,6 +119,9 @@ def of_the_owner(store: Store, needles: Needles) -> Iterator[Residue]:
     workspace = store.workspace
     own = {workspace.genome, *below(workspace.scratch.parent)} - {workspace.scratch}
     own |= set() if workspace.is_apart else {*strangers_files(workspace)}
+    if (project := project_of(workspace)) != workspace.root:  # what came with a repository, and was copied
+        tree = Workspace(project, project)
+        own |= {tree.document, tree.genome, *below(tree.scratch.parent)}
     existing = (path for one in existing_files(workspace, os.environ) for path in one.files)
     own |= {path for path in existing if is_trusted(workspace, path)}
     try:
