@@ -23,10 +23,12 @@ from graphs.room import OLD_TEXT_SHARE
 from graphs.sheet import MAX_OLD_LINES
 from state.changes.change import CurrentLine
 from state.changes.owner import lines_in
+from state.changes.page import Page
 from state.crystals.crystal import Crystal, Origin, crystal_digest
 from state.document.asking import Heard
 from state.document.document import Document
 from state.document.merge import working
+from state.document.operations import Operation
 from state.document.pointer import parse_pointer
 from state.document.redaction import redacted_line
 from state.document.sections import SectionName
@@ -104,12 +106,24 @@ def snapshot(
         notes=tuple(notes),
         taken=tuple(taken),
         problems=(*read.problems, *feed_problems),
-        proposed=tuple(one.operation for one in store.proposals.all()),
+        proposed=tuple(proposed_today(store, read.lines).values()),
         newest=newest,
         waiting=waiting,
         unasked=store.ledger.refused(evidence),
         former=_former(store),
     )
+
+
+def proposed_today(store: Store, lines: Sequence[CurrentLine]) -> dict[int, Operation]:
+    """Return what waits for the owner by its number, with the ids that its lines have today."""
+    waiting, page = store.proposals.all(), Page("", lines, 1)
+    known = store.lineage.lines(name for one in waiting for name in one.operation.lines)
+
+    def today(name: str) -> str:
+        stands = page.stands(known[name]) if name in known else None
+        return stands.id if stands else name
+
+    return {one.number: replace(one.operation, lines=tuple(map(today, one.operation.lines))) for one in waiting}
 
 
 def _former(store: Store) -> Dream | None:

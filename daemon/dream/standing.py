@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
 
-from daemon.dream.snapshot import grounds_of
+from daemon.dream.snapshot import grounds_of, proposed_today
 from daemon.workspace.document import read_document
 from daemon.workspace.session_start import project_budget
 from daemon.workspace.stores import Store
@@ -128,7 +128,7 @@ def _reader(
     authors, evidence = store.lineage.authors(), store.lineage.evidence()
     handwritten = frozenset(store.lineage.handwritten())
     pointers = {one.keywords: one.crystal for one in store.lineage.pointers(current=True)}
-    proposed = {name: one.number for one in store.proposals.all() for name in one.operation.lines}
+    proposed = {name: number for number, one in proposed_today(store, lines).items() for name in one.lines}
     seed = split_seed(text)
     old_text = {block.key for part in (parse(seed[0]).parts if seed else ()) for block in part.lines}
 

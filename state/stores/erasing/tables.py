@@ -73,6 +73,8 @@ def erase(connection: sqlite3.Connection, erasure: Erasure, now: datetime) -> Co
         changed[name] += _swept(connection, layout, erasure)
     for trigger in triggers:
         connection.execute(trigger["sql"])
+    if any(changed.values()):  # what a model was told and said may quote a part of it
+        connection.execute("UPDATE calls SET request = '', reply = ''")
     if changed["crystals"]:
         skills.expect_more(connection)
     if changed["items"]:
