@@ -191,16 +191,13 @@ def words_of(operation: AnyOperation, row: Row) -> list[str] | None:
         (flag,), value = one["flags"], row.fields.get(one.get("dest", one["flags"][0]))
         if value is None or value is False:
             continue
-        if not flag.startswith("-"):
-            # Several words of one text are one word each.
-            places += (
-                value.split(" ")
-                if one.get("nargs") == "+"
-                else map(str, value if isinstance(value, list) else [value])
-            )
-        else:
+        if flag.startswith("-"):
             every = value if isinstance(value, list) else [value]
             options += [flag] if value is True else [f"{flag}={each}" for each in every]
+        elif one.get("nargs") == "+" and " -" not in value:
+            places += value.split(" ")  # the words of a text are joined
+        else:
+            places += map(str, value if isinstance(value, list) else [value])
     return [COMMAND_OF[operation.name], *options, *places]
 
 

@@ -48,8 +48,11 @@ def entry_rows(one: Entry) -> Iterator[str]:
     """Yield the name of a change, who made it, its old and new lines, and what it rests on."""
     by = f" by {one.author}" if one.author else ""
     yield f"{one.name}  {one.why} · {one.section} · {one.cause}{by} · {one.at:%Y-%m-%d %H:%M %Z}"
-    yield from (f"   - {row}" for line in one.old for row in visible(line.text).split("\n"))
-    yield from (f"   + {row}" for line in one.new for row in visible(line.text).split("\n"))
+    same = {line.text for line in one.old} & {line.text for line in one.new}  # pinned, moved or weighed
+    for sign, wordings in (("-", one.old), ("+", one.new)):
+        for line in wordings:
+            mark = " " if line.text in same else sign
+            yield from (f"   {mark} {row}" for row in visible(line.text).split("\n") if mark != " " or sign == "+")
     yield from (f"   {row}" for row in _grounds(one.evidence))
     if not one.undoable:
         yield "   its lines have changed since"
