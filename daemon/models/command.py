@@ -74,10 +74,11 @@ class Preset:
 
     In `line` and `variables`, {system} is a file with the prompt's rules, {folder} a folder that lasts as long as
     the call, {tokens} the most tokens of an answer. `secrets` are prefixes of the variables that it gets although
-    their names look like secrets. `overhead` is how many tokens it adds to a request at most, `model` what it is told
-    to use unless `model.name` says it, `small` what is proposed. `prepare` writes files into the folder and returns
-    more arguments. `asks` returns what the program at a path would ask its user before it answers, "" if nothing is
-    known. `read` parses stdout and stderr, and raises ValueError, LookupError or TypeError for an unknown format.
+    their names look like secrets, `keys` returns those that its configuration names. `overhead` is how many tokens it
+    adds to a request at most, `model` what it is told to use unless `model.name` says it, `small` what is proposed.
+    `prepare` writes files into the folder and returns more arguments. `asks` returns what the program at a path would
+    ask its user before it answers, "" if nothing is known. `read` parses stdout and stderr, and raises ValueError,
+    LookupError or TypeError for an unknown format.
     """
 
     line: str
@@ -88,6 +89,7 @@ class Preset:
     overhead: int = 0
     model: str = ""
     small: str = ""
+    keys: Callable[[], tuple[str, ...]] = tuple
     prepare: Callable[[Path], list[str]] = lambda _: []
     asks: Callable[[str], str] = lambda _: ""  # most say so in their answer
 
@@ -142,6 +144,12 @@ def _codex_configured() -> dict[str, Any]:
     with suppress(OSError, ValueError):  # Codex itself reports a broken file
         return tomllib.loads((folder / "config.toml").read_text(encoding="utf-8"))
     return {}
+
+
+def _codex_keys() -> tuple[str, ...]:
+    providers = _codex_configured().get("model_providers")
+    named = providers.values() if isinstance(providers, dict) else ()
+    return tuple(str(one["env_key"]) for one in named if isinstance(one, dict) and "env_key" in one)
 
 
 def _read_codex(out: str, err: str) -> _Reply:
@@ -217,7 +225,7 @@ PRESETS: Mapping[str, Preset] = {
         f" -c 'features={{{_CODEX_FEATURES} = false}}' -c {_CODEX_OFF}=false"
         """ -c 'web_search="disabled"' -c 'model_instructions_file="{system}"'""",
         "Codex", _read_codex, secrets=("CODEX_", "OPENAI_", "AZURE_"), overhead=6_000,
-        prepare=_prepare_codex, asks=_codex_asks,
+        keys=_codex_keys, prepare=_prepare_codex, asks=_codex_asks,
     ),
     "gemini": Preset(
         "gemini --output-format json", "Gemini CLI", _read_gemini,
@@ -376,12 +384,12 @@ class CommandModel:
 
     def _environment(self) -> dict[str, str]:
         """Return the variables that it gets: of those that look like secrets only its own and the named ones."""
-        secrets = self._preset.secrets
+        secrets, named = self._preset.secrets, {*self.variables, *self._preset.keys()}
         return {
             name: value
             for name, value in os.environ.items()
             if not name.startswith(_NOT_PASSED_ON)
-            and (not SECRET_NAME.search(name) or name in self.variables or (secrets and name.startswith(secrets)))
+            and (not SECRET_NAME.search(name) or name in named or (secrets and name.startswith(secrets)))
         }
 
     def _failure(self, error: str, paid: Answer | None) -> ModelError:

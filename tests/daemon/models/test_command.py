@@ -229,8 +229,8 @@ def test_what_one_leaves_behind_is_ended_and_not_waited_for(program: Program, tm
     until(lambda: has_ended(tmp_path / "child"))
 
 
-def test_codex_may_connect_again_and_may_do_nothing_but_answer(
-    program: Program, monkeypatch: pytest.MonkeyPatch
+def test_codex_may_connect_again_knows_the_key_that_its_configuration_names_and_may_do_nothing_but_answer(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CODEX_API_KEY", "sk-x")  # a login
 
@@ -240,7 +240,10 @@ def test_codex_may_connect_again_and_may_do_nothing_but_answer(
         events += [{"type": "turn.completed", "usage": {"input_tokens": 1000, "output_tokens": 10}}]
         return "cat <<'END'\n" + "\n".join(map(json.dumps, events)) + "\nEND"
 
-    program("codex", printing("reasoning", "agent_message"))
+    monkeypatch.setenv("ITS_KEY", "x")
+    (tmp_path / ".codex").mkdir()
+    (tmp_path / ".codex/config.toml").write_text('[model_providers.x]\nenv_key = "ITS_KEY"\n')
+    program("codex", f'test "$ITS_KEY" || exit 1; {printing("reasoning", "agent_message")}')
     assert (model("codex").ask(REQUEST).text, model("codex").ask(REQUEST).tokens_in) == ("tea it is", 1000)
     program("codex", printing("command_execution", "agent_message"))
     with pytest.raises(UnusableReplyError, match="more than answer"):
