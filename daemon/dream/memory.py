@@ -105,7 +105,7 @@ class WorkspaceMemory:
     def _new(self, crystals: Sequence[Crystal]) -> list[Crystal]:
         """Return the crystals that may be learned and that a search would not find in the store already."""
         stored = self.store.crystals
-        crystals = stored.known(crystals)
+        crystals = stored.with_stored_ids(crystals)
         shown = {one.id for one in stored.by_keys(stored.keys(one.id for one in crystals).values()).values()}
         return [one for one in learnable(self.store.crystals, crystals) if one.id not in shown]
 

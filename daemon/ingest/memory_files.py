@@ -65,7 +65,7 @@ def absorb_memory_file(store: Store, path: Path, trust: Trust, belongs: Callable
     spoken = [replace(turn, trust=least_trust([turn.trust, trust])) for turn in turns]
     made = turn_crystals(store, spoken, name_of(store.workspace, path))
     worthy = [replace(one, importance=max(one.importance, _IMPORTANCE.get(one.trust, 0.0))) for one in made]
-    crystals = {crystal.id: crystal for crystal in store.crystals.known(learnable(store.crystals, worthy))}
+    crystals = {crystal.id: crystal for crystal in store.crystals.with_stored_ids(learnable(store.crystals, worthy))}
     for known in store.crystals.get(crystals):
         if known.trust.rank >= crystals[known.id].trust.rank:
             del crystals[known.id]

@@ -261,7 +261,7 @@ class Index:
             if index_state(connection).build != state.build:
                 raise StorageError(f"{state.build}: it is of other vectors than those of now", "it is built anew")
             put_index_state(connection, state)
-            crystals.vectors.indexed(changes)
+            crystals.vectors.mark_indexed(changes)
 
 
 def _is_whole(index: VectorIndex, crystals: Crystals) -> bool:

@@ -110,7 +110,7 @@ class Crystal:
     `position` orders the crystals of one `session`, to find neighbours. `distinct`: somebody else said the same words
     first ("I am allergic to nuts"), so the speaker is part of the digest. `heard` is "web" or "tool" for what an
     agent said or noted after reading a page or a tool's output since its owner's last message. `id` is 32 hexadecimal
-    digits; a crystal that is stored already has another id there (`Crystals.known`).
+    digits; a crystal that is stored already has another id there (`Crystals.with_stored_ids`).
     """
 
     text: str

@@ -48,7 +48,7 @@ class ListIndex:
         for id_ in changes.values():
             self.vectors.pop(id_, None)
         self.vectors.update((one.id, one.vector) for one in records)
-        crystals.vectors.indexed(changes)
+        crystals.vectors.mark_indexed(changes)
         return len(changes)
 
     def nearest(self, vector: NDArray[np.float32], k: int) -> list[tuple[str, float]]:

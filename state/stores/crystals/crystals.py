@@ -108,7 +108,7 @@ class Crystals:
     def _stored(self, given: Crystal, spared: Crystal | None) -> Stored:
         if spared is None:
             return Stored(given, 0)
-        crystal, row = self._met(spared)
+        crystal, row = self._find_row(spared)
         if row is None:
             stored = self._insert(crystal)
         else:
@@ -117,7 +117,7 @@ class Crystals:
         self._occur(stored.key if row is None else int(row["key"]), crystal)
         return stored
 
-    def _met(self, crystal: Crystal) -> tuple[Crystal, sqlite3.Row | None]:
+    def _find_row(self, crystal: Crystal) -> tuple[Crystal, sqlite3.Row | None]:
         """Return the crystal, marked distinct if somebody else said its words, and its row if it exists.
 
         Only the owner and agents count as somebody else: an echo by a tool or page has no speaker of its own.
@@ -222,11 +222,11 @@ class Crystals:
 
     # ------------------------------------------------------------ by name, id, row
 
-    def known(self, crystals: Iterable[Crystal]) -> list[Crystal]:
+    def with_stored_ids(self, crystals: Iterable[Crystal]) -> list[Crystal]:
         """Return these crystals with the ids they have, or would have, in the store: equal ones share one id."""
         ids, found = dict[str, str](), list[Crystal]()
         for given in crystals:
-            crystal, row = self._met(given)
+            crystal, row = self._find_row(given)
             id_ = ids.setdefault(crystal.digest, row["id"] if row is not None else crystal.id)
             found.append(replace(given, id=id_))
         return found

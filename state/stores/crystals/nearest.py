@@ -73,9 +73,9 @@ class Nearest:
                 if index.failed:  # else it was closed meanwhile
                     self._connection.execute("UPDATE index_state SET stamp = ''")
         among = f"key IN (SELECT key FROM {passing})" if condition else ""
-        return _best(*self._compared(vector, among, values), k)
+        return _best(*self._compare(vector, among, values), k)
 
-    def _compared(self, vector: "NDArray[np.float32]", among: str, values: Sequence[object]) -> "Block":
+    def _compare(self, vector: "NDArray[np.float32]", among: str, values: Sequence[object]) -> "Block":
         """Return the rows that have a vector, and the cosine of this vector to each of them."""
         import numpy as np
 
@@ -98,14 +98,14 @@ class Nearest:
             kept: list[Stored] = []
             is_kept = not among and self._rows("SELECT coalesce(max(key), 0) FROM crystals")[0][0] <= _KEPT_UP_TO
             for keys, blob in self._stored(among, values, width):
-                yield keys, widened(blob, room).reshape(len(keys), width)
+                yield keys, widen(blob, room).reshape(len(keys), width)
                 if is_kept:
                     kept.append((keys, blob))
             if is_kept:
                 self._kept = (mark, kept)
         else:
             for keys, blob in self._kept[1]:
-                yield keys, widened(blob, room).reshape(len(keys), width)
+                yield keys, widen(blob, room).reshape(len(keys), width)
 
     def _stored(self, among: str, values: Sequence[object], width: int) -> "Iterator[Stored]":
         import numpy as np
@@ -137,7 +137,7 @@ class Nearest:
             ids = json.dumps(list(told))
             known = dict(self._rows(f"SELECT key, id FROM crystals WHERE id {_LISTED}", ids))
             among = f"(id {_LISTED} OR id IN (SELECT id FROM to_index)) AND {condition or 'TRUE'}"
-            keys, near = self._compared(vector, among, (ids, *values))
+            keys, near = self._compare(vector, among, (ids, *values))
             exact = dict(zip(keys.tolist(), near.tolist(), strict=True))
             # Read last, because others may change crystals meanwhile.
             changed = {id_ for (id_,) in self._rows("SELECT id FROM to_index LIMIT ?", 2 * _LATE)}
@@ -178,12 +178,12 @@ def _best(keys: "NDArray[np.int64]", near: "NDArray[np.float32]", k: int) -> dic
     return dict(zip(keys[best].tolist(), near[best].tolist(), strict=True))
 
 
-def matrix(blobs: Sequence[bytes]) -> "NDArray[np.float32]":
+def to_matrix(blobs: Sequence[bytes]) -> "NDArray[np.float32]":
     """Return stored vectors, one per row, in float32."""
-    return widened(b"".join(blobs)).reshape(len(blobs), -1)
+    return widen(b"".join(blobs)).reshape(len(blobs), -1)
 
 
-def widened(blob: bytes, room: "NDArray[np.int32] | None" = None) -> "NDArray[np.float32]":
+def widen(blob: bytes, room: "NDArray[np.int32] | None" = None) -> "NDArray[np.float32]":
     """Widen float16 to float32, in `room` if that is given.
 
     Five times as fast as numpy's own conversion: the bits of each number move to their places, and a multiplication

@@ -177,7 +177,7 @@ def search(
     """
     wish, embedder = _Wish(now, limit, filters, hormones, by_value, everything), searched.usable()
     whole, *parts = (
-        _answers(searched, _ask(searched, one, now, embedder), wish) for one in (query, *_parts(query, embedder))
+        _answers(searched, _ask(searched, one, now, embedder), wish) for one in (query, *_split(query, embedder))
     )
     hits = with_parts(whole.hits, [part.hits for part in parts], limit)
     # A higher place means at least as high a probability.
@@ -186,7 +186,7 @@ def search(
     # The whole question decides whether there is an answer: the few words of a part are close to many texts.
     by_meaning = whole.usual is not None
     is_answered = whole.closest >= ANSWERED[by_meaning]
-    count = len(hits) if everything else _likely(hits, is_answered=is_answered, few=whole.few)
+    count = len(hits) if everything else _count_likely(hits, is_answered=is_answered, few=whole.few)
     shown, asking = hits[:count], list[Hit]()
     if by_value and not everything:
         asking = [hit for hit in shown if hit.asks]
@@ -222,7 +222,7 @@ class _Asked(NamedTuple):
     sought: Sought
 
 
-def _parts(query: str, embedder: Embedder | None) -> tuple[str, ...]:
+def _split(query: str, embedder: Embedder | None) -> tuple[str, ...]:
     """Return the two least similar parts of a query if they speak of two things; otherwise nothing."""
     cuts = cuts_of(query)
     if not cuts or embedder is None:
@@ -279,7 +279,7 @@ def _look(searched: Searched, asked: _Asked, wish: _Wish) -> _Found:
     looked = Looked.at(matches.values(), asked.sought.texts)
     best = searched.crystals.by_keys(_shortlist(matches, wish.limit))
     shown = _without_duplicates(searched.crystals, asked.query, best, {key: matches[key] for key in best})
-    hits = _found_aside(searched.aside, asked.sought, wish.now) if searched.aside is not None else {}
+    hits = _find_aside(searched.aside, asked.sought, wish.now) if searched.aside is not None else {}
     hits |= {
         best[key].id: Hit(best[key], 0.0, age_days(best[key], wish.now), signals=signals[key], match=match)
         for key, match in shown.items()
@@ -306,7 +306,7 @@ def _without_duplicates(
     return shown
 
 
-def _found_aside(aside: Crystals, sought: Sought, now: datetime) -> dict[str, Hit]:
+def _find_aside(aside: Crystals, sought: Sought, now: datetime) -> dict[str, Hit]:
     """Return the crystals aside by id, with signals and relevance computed in the same way."""
     crystals = aside.by_keys(range(1, aside.newest() + 1))
     signals = signals_alone(aside, sought, crystals)
@@ -380,7 +380,7 @@ def _answers(searched: Searched, asked: _Asked, wish: _Wish) -> _Answers:
             ranked = [one for one in ranked if one[0].id not in lines.answered]
         # Only values known to hold are added; nothing else may push a result out.
         best, current = _by_value(crystals, ranked[: wish.limit], lines, wanted, wish.filters)
-        over = frozenset() if wish.everything else _over(query, best, current, wanted)
+        over = frozenset() if wish.everything else _superseded_ones(query, best, current, wanted)
     closest = max((_score(hits[one.id], found.usual) for one in best[: wish.limit] if one.id in hits), default=0.0)
     gone = defaultdict[str, list[Crystal]](list)
     for one in best:
@@ -425,14 +425,14 @@ def _by_value(
     # A note that a line said until it was changed follows what the line says now.
     after = ((keys[id_], keys.get(place.crystal)) for id_, place in lines.instead.items() if id_ in keys)
     pairs += [(old, new) for old, new in after if new in shown and (old, new) not in pairs]
-    near = _near(crystals, shown, scores, filters.until)
+    near = _find_near(crystals, shown, scores, filters.until)
     pairs += [pair for pair in near if pair not in pairs and pair[::-1] not in pairs]
     updates = [(every[old], every[new]) for old, new in pairs]
     current = {shown[key].id: every[now] for key, now in known.current.items() if key in shown and now in every}
     return in_order(sorted(best, key=lambda one: -joined[one.id]), updates, wanted), current
 
 
-def _near(
+def _find_near(
     crystals: Crystals, shown: Mapping[int, Crystal], scores: Mapping[str, float], until: datetime | None
 ) -> Iterator[tuple[int, int]]:
     """Yield pairs of notes that are close and score nearly alike, the earlier said first."""
@@ -445,7 +445,7 @@ def _near(
             yield older, newer
 
 
-def _likely(hits: Sequence[Hit], *, is_answered: bool, few: bool) -> int:
+def _count_likely(hits: Sequence[Hit], *, is_answered: bool, few: bool) -> int:
     """Return how many results to show: up to the last one that is likely, also beside the best, or holds the words.
 
     With few candidates, show at least the best, because too little is known to withhold it.
@@ -459,7 +459,9 @@ def _likely(hits: Sequence[Hit], *, is_answered: bool, few: bool) -> int:
     return max(likely, default=min(len(hits), int(few)))
 
 
-def _over(query: str, best: Sequence[Crystal], current: Mapping[str, Crystal], wanted: Wanted) -> frozenset[str]:
+def _superseded_ones(
+    query: str, best: Sequence[Crystal], current: Mapping[str, Crystal], wanted: Wanted
+) -> frozenset[str]:
     """Return the results that another one supersedes, unless the question is about what held before.
 
     A text whose own words were asked for is shown.

@@ -24,7 +24,6 @@ from state.trust import Trust
 
 # At most this many rows connected to a subject are read.
 _MOST = 256
-_WORDING = Origin.LINE
 # A line retells a note if it has this share of its words, and all of its numbers.
 _RETOLD = 0.75
 _LISTED = "IN (SELECT value FROM json_each(?))"

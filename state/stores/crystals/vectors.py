@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from state.crystals.crystal import TASKS
 from state.stores.crystals import skills
-from state.stores.crystals.nearest import Nearest, cosines, matrix
+from state.stores.crystals.nearest import Nearest, cosines, to_matrix
 from state.stores.database.connection import transaction
 from state.stores.database.meta import Meta
 from state.stores.vectors.chroma import Record
@@ -121,13 +121,13 @@ class CrystalVectors:
         statement = f"SELECT id, text, {', '.join(_METADATA)}, vector FROM crystals WHERE id {_LISTED}"
         listed = json.dumps(list(ids.values()))
         rows = self._connection.execute(f"{statement} AND vector IS NOT NULL", (listed,)).fetchall()
-        vectors = matrix([row["vector"] for row in rows]) if rows else ()
+        vectors = to_matrix([row["vector"] for row in rows]) if rows else ()
         return ids, [
             Record(row["id"], vector, row["text"], {name: row[name] for name in _METADATA})
             for row, vector in zip(rows, vectors, strict=True)
         ]
 
-    def indexed(self, changes: Iterable[int]) -> None:
+    def mark_indexed(self, changes: Iterable[int]) -> None:
         """Record that ChromaDB knows these changes, in the caller's transaction. Later ones have other numbers."""
         self._connection.executemany("DELETE FROM to_index WHERE key = ?", [(number,) for number in changes])
 
@@ -161,7 +161,7 @@ class CrystalVectors:
         rows = self._connection.execute(statement, (json.dumps(list(keys)),)).fetchall()
         width = max((len(row["vector"]) for row in rows), default=0)
         rows = [row for row in rows if len(row["vector"]) == width]  # a shorter one is damaged
-        return [int(row["key"]) for row in rows], matrix([row["vector"] for row in rows]) if rows else None
+        return [int(row["key"]) for row in rows], to_matrix([row["vector"] for row in rows]) if rows else None
 
     def cosines(self, vector: "NDArray[np.float32]", keys: Iterable[int]) -> dict[int, float]:
         """Return the cosine of each of these rows to this vector; rows without a vector are left out."""

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from state.crystals.crystal import Kind
 from state.stores.crystals.crystals import Crystals
-from state.stores.crystals.nearest import matrix
+from state.stores.crystals.nearest import to_matrix
 from state.stores.database.connection import open_database
 from tests.stores.crystals.test_search import _note
 from tests.support.in_memory import BagOfWords, ListIndex
@@ -163,4 +163,4 @@ def test_a_row_with_what_is_no_vector_of_this_model_harms_no_other(tmp_path: Pat
 def test_stored_vectors_are_widened_exactly() -> None:
     every = np.arange(65_536, dtype="<u2").view("<f2")
     finite = every[np.isfinite(every)]
-    assert np.array_equal(matrix([finite.tobytes()])[0], finite.astype(np.float32))
+    assert np.array_equal(to_matrix([finite.tobytes()])[0], finite.astype(np.float32))
