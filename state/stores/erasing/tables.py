@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from state.crystals.crystal import Origin, crystal_digest, new_id
+from state.crystals.crystal import Origin, crystal_digest, folded_digest, new_id
 from state.document.operations import Why
 from state.document.pointer import render_pointer
 from state.errors import BusyError
@@ -202,6 +202,7 @@ def _crystal(connection: sqlite3.Connection, place: Place, old: Row, erasure: Er
     connection.execute("INSERT OR IGNORE INTO to_compare (crystal) VALUES (?)", place)
     return new | {
         "digest": digest,
+        "folded": folded_digest(text, speaker),
         "pairs": full_text.pairs(f"{context}: {text}" if context else text),
         "vector": None,
     }
