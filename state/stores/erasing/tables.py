@@ -202,7 +202,7 @@ def _crystal(connection: sqlite3.Connection, place: Place, old: Row, erasure: Er
     connection.execute("INSERT OR IGNORE INTO to_compare (crystal) VALUES (?)", place)
     return new | {
         "digest": digest,
-        "folded": folded_digest(text, speaker),
+        "folded": folded_digest(text, speaker or ""),
         "pairs": full_text.pairs(f"{context}: {text}" if context else text),
         "vector": None,
     }
