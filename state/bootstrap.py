@@ -322,7 +322,7 @@ def _cut(memory: str, room: int, leaving: Sequence[int]) -> _Cut:
 def _without_least(memory: str, room: int, leaving: Sequence[int]) -> tuple[str, tuple[int, ...]]:
     """Return MEMORY.md without the first of these lines, as many as have to leave; and their digests."""
     order = {digest: place for place, digest in enumerate(leaving)}
-    found = sorted((order[digest], at, raw) for at, raw, digest in lines_by_digest(memory) if digest in order)
+    found = sorted((order[digest], at, raw) for at, raw, digest in _lines_of(memory) if digest in order)
     gone, size = dict[int, str](), len(memory.rstrip("\n"))
     for _, at, raw in found:
         if size <= room:
@@ -338,7 +338,7 @@ def _without_least(memory: str, room: int, leaving: Sequence[int]) -> tuple[str,
     return as_given("\n".join(rows)), dropped
 
 
-def lines_by_digest(memory: str) -> Iterator[tuple[int, str, int]]:
+def _lines_of(memory: str) -> Iterator[tuple[int, str, int]]:
     """Yield the lines of the sections: the number of their first row, from 0, their characters, and their digest."""
     from state.document.document import parse  # imported late: most session starts have room for everything
 

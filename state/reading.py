@@ -29,6 +29,7 @@ _DAY = late_pattern(r" \(\d{1,2} [a-z]{3}\)$")
 _TOP = re.compile(r"#{1,2}(?:[ \t]|$)")
 _COUNTED = late_pattern(r"[-*+] .* → Confidence: \d+% \| Occurrences: \d+")
 _PIN = late_pattern("📌|<!-- ?pin")
+_PIN_AND_BLANK = late_pattern(r"(?i)[ \t]*(?:📌|<!--\s*pin(?:ned)?\s*-->)")
 _SECTIONS = frozenset(f"## {name}".casefold() for name in SectionName)
 _SKILLS, _GAPS, _TITLE = (one.casefold() for one in (f"## {SectionName.SKILLS}", f"## {SectionName.GAPS}", TITLE))
 
@@ -59,6 +60,17 @@ class Reading(NamedTuple):
 def line_digest(key: str) -> int:
     """Return a short digest of the normalised text of a line, without the day behind it; it proves nothing."""
     return zlib.crc32(_DAY.sub("", key).encode(errors="replace"))
+
+
+def row_digests(memory: str) -> list[int]:
+    """Return `line_digest` of each row of a MEMORY.md that is neither blank nor a heading.
+
+    It parses nothing: an agent waits until its hook ends. Nearly every line is one row.
+    """
+    from state.text.words import normalise  # imported late: the agent already has its memory
+
+    rows = (row for row in memory.split("\n") if row.strip() and not row.startswith("#"))
+    return [line_digest(normalise(without_marker(_PIN_AND_BLANK.sub("", row)))) for row in rows]
 
 
 def with_days(memory: str, known: Iterable[tuple[int, str]]) -> str:

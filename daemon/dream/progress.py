@@ -63,7 +63,8 @@ class StepRecord:
             self._write()
             self._node, self._written = step.node, 0
         ended = time.monotonic()
-        self._waiting.append(Finished(step.node, self._now(), ended - self._last, step.figures))
+        figures = step.figures.encode("utf-8", "replace").decode()  # the name of a file may be no text
+        self._waiting.append(Finished(step.node, self._now(), ended - self._last, figures))
         self._last = ended
         if len(self._waiting) > self._written:  # so thousands of transcripts are a dozen rows
             self._write()

@@ -61,7 +61,8 @@ class Entry:
 class LineStory:
     """A line with its changes, the newest first: none if it was written by hand and no dream has met it.
 
-    `id` is then empty. Of a line that has left, `now` is the text in its place, `crystal` keeps it, and a search for
+    `id` is then empty. `writing` is the change that wrote it, `evidence` what it rests on, `ending` the change by
+    which it left. Of a line that has left, `now` is the text in its place, `crystal` keeps it, and a search for
     `keywords`, those of its pointer, finds it.
     """
 
@@ -70,20 +71,13 @@ class LineStory:
     text: str
     trust: str = "owner"
     stands: bool = True
+    writing: Entry | None = None
+    evidence: tuple[Evidence, ...] = ()
+    ending: Entry | None = None
     entries: tuple[Entry, ...] = ()
     now: str = ""
     crystal: str = ""
     keywords: str = ""
-
-    @property
-    def writing(self) -> Entry | None:
-        """Return the change that wrote the line."""
-        return next((one for one in self.entries if self.id in [line.id for line in one.new]), None)
-
-    @property
-    def ending(self) -> Entry | None:
-        """Return the change by which the line left."""
-        return None if self.stands else next(iter(self.entries), None)
 
 
 # ------------------------------------------------------------------------------------------------ of lines
@@ -119,12 +113,16 @@ def _story(store: Store, life: LineLife) -> LineStory:
         wrote = Wording(life.id, store.shown(life.text))
         entries.append(Entry("", life.born_in, life.born_at, cause, Why.ADDED, life.section.value, (), (wrote,)))
     successor = lineage.life(life.successor) if life.successor else None
+    writing = next((one for one in entries if life.id in [line.id for line in one.new]), None)
     return LineStory(
         id=life.id,
         section=life.section.value,
         text=store.shown(life.text),
         trust=life.trust.value,
         stands=life.died_in is None,
+        writing=writing,
+        evidence=writing.evidence if writing else (),
+        ending=entries[0] if life.died_in is not None else None,
         entries=tuple(entries[:_LONGEST]),
         now=store.shown(successor.text) if successor else "",
         crystal=life.crystal if life.died_in is not None else "",

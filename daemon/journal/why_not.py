@@ -27,7 +27,7 @@ from state.document.document import Block, parse
 from state.document.operations import Why
 from state.document.sections import SectionName
 from state.errors import DreamdError, NotFoundError, StorageError
-from state.reading import left_out, line_digest
+from state.reading import left_out, row_digests
 from state.stores.crystals.listing import Chosen, CrystalList
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.connection import open_unmigrated
@@ -157,7 +157,7 @@ class _Question:
             elif at - 1 in counted:
                 what = f"it stands in line {at} of MEMORY.md, and what dreamd only counts is given to no agent"
                 yield Reason(Absence.CUT, what, _SEARCH, raw, at)
-            elif (told := self._told(receipt, key, f"line {at} of MEMORY.md", raw, at)) is not None:
+            elif (told := self._told(receipt, raw, f"line {at} of MEMORY.md", at)) is not None:
                 yield told
             elif key in stood:
                 what = f"it stood in line {at} of MEMORY.md, and what stands above it says it or took its room"
@@ -171,11 +171,9 @@ class _Question:
         """MEMORY.md as it is now, without secrets."""
         return self.store.shown_memory(read_document(self.store.workspace, self.store.connection)[0])
 
-    def _told(
-        self, receipt: BootstrapReceipt, key: str, where: str, text: str, at: int | None = None
-    ) -> Reason | None:
+    def _told(self, receipt: BootstrapReceipt, text: str, where: str, at: int | None = None) -> Reason | None:
         """Return what the receipt says of a line: that it was given, or that there was no room; else None."""
-        digest = line_digest(key)
+        digest = next(iter(row_digests(text)), 0)
         if digest in receipt.given:
             return Reason(Absence.GIVEN, f"it was given at {self.when}: {where}", "", text, at)
         if digest not in (*receipt.left, *receipt.dropped):
@@ -233,7 +231,7 @@ class _Question:
                     told = None
                     if self.receipt is not None:
                         where = "a line of MEMORY.md that has left since"
-                        told = self._told(self.receipt, normalise(one.text), where, one.text)
+                        told = self._told(self.receipt, one.text, where)
                     yield told or self._why_it_left(one)
 
     def _why_it_left(self, one: LineStory) -> Reason:
@@ -303,7 +301,7 @@ class _Question:
                 elif self.receipt is None:
                     what = f"no agent has read this memory yet; {where}"
                     yield Reason(Absence.LATER, what, _NEXT_GIVES, raw)
-                elif line_digest(Block(raw, content=True).key) in self.receipt.given:
+                elif set(row_digests(raw)) & {*self.receipt.given}:
                     yield Reason(Absence.GIVEN, f"it is given in every project: {where}", "", raw)
                 else:
                     what = f"{where}, whose share of the bootstrap is a third at most, or since after {self.when}"

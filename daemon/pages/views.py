@@ -144,7 +144,7 @@ def _line(
     # Of a line that no version knows there is nothing to tell but that it is there.
     known = ask(memory_why, text=id).lines if id else ()
     history = next((one for one in known if one.id == id), None)
-    evidence = history.writing.evidence if history is not None and history.writing is not None else ()
+    evidence = history.evidence if history is not None else ()
     derived_from = {parent for piece in evidence for parent in piece.parents}
     notes = [one for one in evidence if one.text and not one.superseded_by and one.id not in derived_from]
     return {"section": section, "line": line, "history": history, "notes": notes}

@@ -39,6 +39,7 @@ from state.errors import BusyError, DreamdError, FencedError, NotKeptError
 from state.scratch import HEADER
 from state.stores.database.connection import from_text, may_write, to_text, transaction
 from state.stores.database.copies import DAY, is_copy_due
+from state.stores.database.standing import standing
 from state.stores.disk.disk import Disk
 from state.stores.disk.lock import Lock, acquire
 from state.stores.disk.stamp import Stamp
@@ -46,7 +47,6 @@ from state.stores.disk.workspace import Workspace
 from state.stores.history.daily_spend import DailySpend
 from state.stores.history.ledger import Ledger
 from state.stores.history.memory import NOTES_LEFT, SESSION_ENDED
-from state.stores.history.standing import standing
 
 if TYPE_CHECKING:
     from daemon.dream.run import Mode, Outcome

@@ -31,9 +31,9 @@ from state.stores.crystals.search import rank_of
 from state.stores.crystals.vectors import index_state
 from state.stores.database.connection import open_unmigrated
 from state.stores.database.copies import broken_page, copies_of, is_readable
+from state.stores.database.standing import standing
 from state.stores.disk.syscalls import access_to
 from state.stores.history.inbox import NoteInbox
-from state.stores.history.standing import standing
 from state.stores.repair.check import WRONG_SCHEMA, damage_of, faults
 from state.stores.vectors.embedder import Unavailable
 from state.text.words import counted

@@ -23,13 +23,13 @@ from state.errors import DreamdError
 from state.pending import PendingCount
 from state.stores.database.connection import open_unmigrated
 from state.stores.database.copies import copied_at, copies_of, found_damaged
+from state.stores.database.standing import standing
 from state.stores.database.table import unpacked
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.intent import ADVICE, UNFINISHED, is_unfinished
 from state.stores.history.memory import displaced_files
 from state.stores.history.notes import look
-from state.stores.history.standing import standing
 from state.stores.history.unread import UnreadTranscripts
 from state.text.words import counted
 from state.zone import clock_time

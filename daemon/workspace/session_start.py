@@ -21,11 +21,11 @@ from state.errors import DreamdError
 from state.reading import READING, Reading, dreamt_at
 from state.secrets.policy import Redaction
 from state.stores.database.meta import Meta
+from state.stores.database.standing import Standing, standing
 from state.stores.disk.looked_through import LookedThrough
 from state.stores.disk.workspace import Workspace
 from state.stores.history.inbox import Newest
 from state.stores.history.notes import look
-from state.stores.history.standing import Standing, standing
 from state.text.words import counted
 from state.zone import day_of, local
 

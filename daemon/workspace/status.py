@@ -21,6 +21,7 @@ from state.document.operations import Refusal
 from state.errors import CeilingError, DreamdError, StorageError
 from state.stores.database.connection import explained, from_text, memory_database, open_unmigrated
 from state.stores.database.schema import unreadable
+from state.stores.database.standing import standing
 from state.stores.database.tombstones import TombstoneStore
 from state.stores.disk.lock import Holder, present_holder
 from state.stores.disk.places import project_of
@@ -29,7 +30,6 @@ from state.stores.disk.workspace import Workspace
 from state.stores.history.bootstraps import BootstrapReceipt, receipts
 from state.stores.history.daily_spend import DailySpend
 from state.stores.history.ledger import Ledger
-from state.stores.history.standing import standing
 
 Read = TypeVar("Read")
 NO_DAEMON = "by hand; no daemon runs ('dreamd install-service' makes one)"

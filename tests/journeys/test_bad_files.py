@@ -388,7 +388,7 @@ def test_a_genome_that_is_no_text_stops_no_dream(dreamd: Caller, here: Path) -> 
 
 def test_a_clock_that_was_ahead_stops_nothing(dreamd: Caller, here: Path) -> None:
     with open_exclusive(open_workspace(here), Config(), "test") as store:
-        for rows in ("versions SET at", "dreams SET started_at", "hormones SET at", "crystals SET created_at"):
+        for rows in ("versions SET at", "dreams SET started_at", "feelings SET at", "crystals SET created_at"):
             store.connection.execute(f"UPDATE {rows} = '2999-01-01T00:00:00.000000+00:00'")
     with (here / "memory" / "scratch.md").open("a") as scratch:
         scratch.write("- [2998-12-31T23:59:59Z] (importance: 0.8) Written while the clock was ahead\n")

@@ -103,24 +103,29 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The version that wrote a line, and why."""
+    """The change that wrote a line, by its name (12.3), its version, and why that was made."""
 
+    name: str
     version: int
     at: datetime
     cause: str = ""
     reason: str = ""
     dream: str = ""
-    model: str = ""
+    author: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of MEMORY.md and where it comes from. `evidence` and `ending` are as /v1/openapi.json has them."""
+    """A line of MEMORY.md and where it comes from. `evidence` and `ending` are as /v1/openapi.json has them.
+
+    `stands`: it is in MEMORY.md.
+    """
 
     id: str
     section: str
     text: str
     trust: str = "owner"
+    stands: bool = True
     writing: Written | None = None
     evidence: tuple[dict[str, Any], ...] = ()
     ending: dict[str, Any] | None = None

@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from state.agents import AGENTS, OTHER
-from state.bootstrap import Bootstrap, lines_by_digest
+from state.bootstrap import Bootstrap
+from state.reading import row_digests
 from state.stores.disk.disk import Disk
 from state.stores.disk.workspace import Workspace
 
@@ -47,7 +48,7 @@ def leave_receipt(
     """
     from state.text.chunks import tokens  # imported late: the agent already has its memory
 
-    given = [digest for part in (ready.everywhere, ready.memory) for _, _, digest in lines_by_digest(part)]
+    given = [digest for part in (ready.everywhere, ready.memory) for digest in row_digests(part)]
     known = {*given, *ready.dropped}
     row = {
         "at": at.astimezone(UTC).isoformat(timespec="seconds"),
@@ -66,7 +67,7 @@ def leave_receipt(
         "most": ready.most,
         "cut": dict(ready.cut),
         "given": given,
-        "left": [digest for _, _, digest in lines_by_digest(ready.whole) if digest not in known],
+        "left": [digest for digest in row_digests(ready.whole) if digest not in known],
         "dropped": ready.dropped,
     }
     entry = f"{json.dumps(row)}\n".encode()

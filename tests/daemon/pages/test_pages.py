@@ -246,7 +246,7 @@ def test_a_line_says_where_it_comes_from_beside_the_page_and_alone(browser: Brow
     (line,) = (one["id"] for section in sections for one in section["lines"] if one["text"] == TEA)
     alone, beside = (browser.get(f"/w/{full.name}/line?id={line}", headers) for headers in ({}, HTMX))
     for page in (alone, beside):
-        assert "What it rests on" in text_of(page)
+        assert "What changed it" in text_of(page)
         assert text_of(page).count(TEA) >= 2
     assert b'id="said"' not in beside.body
     html = browser.get(f"/w/{full.name}/memory").body.decode()

@@ -24,9 +24,9 @@ from state.errors import UsageError
 from state.forgetting.known import Target, spans
 from state.scratch import Note
 from state.signals.hormones import Feeling
+from state.stores.database.standing import standing
 from state.stores.database.tombstones import TombstoneStore
 from state.stores.history.inbox import NoteInbox
-from state.stores.history.standing import standing
 from tests.daemon.sessions.test_for_dreams import asking
 from tests.support.committing import dreamt
 from tests.support.model_characters import good, inputs_of, prompt_of
