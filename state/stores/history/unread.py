@@ -11,6 +11,7 @@ from state.stores.database.tables import UnreadRow
 # Nobody mends a broken line of a log: after this time it is not named any more.
 _NAMED_FOR = timedelta(days=7)
 _MOST = 100
+_ESCAPED = "\\udc"
 
 
 class UnreadTranscripts:
@@ -21,7 +22,7 @@ class UnreadTranscripts:
 
     def unread(self, path: Path, why: str, at: datetime | None = None) -> None:
         """Record why a file could not be read; `at`: only a part of it, which was skipped now."""
-        name = self._name(path)
+        name, why = self._name(path), _encodable(why)
         if not UnreadRow.table.count(self._connection, "file = ? AND why = ? AND at IS ?", name, why, at):
             UnreadRow.table.add(self._connection, None, "INSERT OR REPLACE", file=name, why=why, at=at)
             oldest = f"(SELECT max(number) - {_MOST} FROM unread_transcripts)"
@@ -39,7 +40,12 @@ class UnreadTranscripts:
         """Return what could not be read of the files that still exist."""
         which = "WHERE at IS NULL OR at > ? ORDER BY number DESC"
         rows = UnreadRow.table.read(UnreadRow, self._connection, which, now - _NAMED_FOR)
-        return [row.why for row in rows if os.path.lexists(self._root / row.file)]
+        return [row.why for row in rows if _ESCAPED in row.file or os.path.lexists(self._root / row.file)]
 
     def _name(self, path: Path) -> str:
-        return str(path.relative_to(self._root) if path.is_relative_to(self._root) else path)
+        return _encodable(str(path.relative_to(self._root) if path.is_relative_to(self._root) else path))
+
+
+def _encodable(text: str) -> str:
+    """Return a text with bytes that are no UTF-8, as the name of a file may have them, escaped."""
+    return text.encode("utf-8", "backslashreplace").decode()
