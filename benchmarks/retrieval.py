@@ -39,7 +39,7 @@ from state.search.query import content_words
 from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.search import Searched, search
-from state.stores.database.connection import open_database
+from state.stores.database.opening import open_database
 from state.stores.disk.workspace import contained, init_workspace
 from state.stores.vectors.chroma import VectorIndex
 from state.stores.vectors.embedder import Embedder, Unavailable, open_embedder

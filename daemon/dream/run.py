@@ -36,8 +36,8 @@ from state.codec import decode, encode
 from state.document.operations import Refusal
 from state.dream import Dream, Kind, Reason, Snapshot
 from state.errors import DreamdError, FencedError, NothingToDoError, RejectedError, StoppedError, StorageError
-from state.stores.database.connection import from_text
 from state.stores.database.meta import Meta
+from state.stores.database.moments import from_text
 from state.stores.database.tables import Run
 from state.stores.history.ledger import Ledger
 from state.stores.history.memory import SESSION_ENDED

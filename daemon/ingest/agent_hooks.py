@@ -97,7 +97,7 @@ def link(workspace: Workspace, transcript: Path, globs: Iterable[str] | None) ->
     digest = hashlib.sha256(os.fsencode(transcript)).hexdigest()[:6]
     other = f"{transcript.stem}-{digest}{transcript.suffix}"
     vouch(workspace, transcript)
-    linked = next(path for name in (transcript.name, other) if (path := _linked(folder / name, transcript)))
+    linked = next(path for name in (transcript.name, other) if (path := _link_to(folder / name, transcript)))
     # An invalid glob matches nothing; the next dream reports it.
     if is_written and globs is not None and not any(linked in files(workspace.root, glob) for glob in globs):
         raise UsageError(f"sources.transcripts does not find {linked}", f"add '{FOLDER}/**/*' to it")
@@ -114,7 +114,7 @@ def is_trusted(workspace: Workspace, path: Path) -> bool:
     return inside or str(real) in vouched(workspace)
 
 
-def _linked(path: Path, transcript: Path) -> Path | None:
+def _link_to(path: Path, transcript: Path) -> Path | None:
     """Make the path a link to the transcript and return it; None if something else has this name."""
     with storage_errors(path):
         try:

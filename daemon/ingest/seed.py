@@ -25,7 +25,8 @@ from state.document.redaction import redacted_lines
 from state.document.seed import seed_crystals
 from state.errors import DreamdError
 from state.scratch import Note
-from state.stores.database.connection import to_text, transaction
+from state.stores.database.connection import transaction
+from state.stores.database.moments import to_text
 from state.stores.disk.disk import Disk, leads_elsewhere
 from state.stores.disk.strangers import accept, strangers_files
 from state.stores.disk.tracking import Tracking, tracking

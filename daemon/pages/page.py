@@ -142,7 +142,7 @@ def request_of(model: type[RequestT], fields: Iterable[tuple[str, str]]) -> Requ
     return from_query(model, dict.fromkeys(given))
 
 
-def begin_of(day: date | None) -> datetime | None:
+def start_of_day(day: date | None) -> datetime | None:
     """Return the midnight of a day, on the owner's clock."""
     return datetime.combine(day, time()) if day else None
 

@@ -30,7 +30,7 @@ from daemon.api.operations.signals import current_mood, forgotten
 from daemon.api.operations.table import OPERATIONS
 from daemon.api.operations.upkeep import MAX_CHARACTERS, MAX_KEPT, forget_text
 from daemon.dream.standing import Line, StandingLines
-from daemon.pages.page import UNDO, Act, Ask, Cursor, Day, Done, Page, Start, Undo, Version, begin_of, undo_of
+from daemon.pages.page import UNDO, Act, Ask, Cursor, Day, Done, Page, Start, Undo, Version, start_of_day, undo_of
 from daemon.pages.templates import mark, short
 from daemon.upkeep.forget import Receipt
 from graphs.review import LineAction
@@ -257,12 +257,12 @@ def _search(
 ) -> Beside:
     """Search, or without a question list the crystals."""
     among: dict[str, Any] = {"origin": origin, "kind": kind, "trust": trust, "session": session, "speaker": speaker}
-    among |= {"since": begin_of(since), "until": begin_of(until)}
+    among |= {"since": start_of_day(since), "until": start_of_day(until)}
     filtered = archived or any(one is not None for one in (*among.values(), as_of))
     beside: dict[str, object] = {"signals": _SIGNALS, "choices": _CHOICES, "filtered": filtered, "reply": None}
     if not query.strip():
         return beside | {"listed": ask(crystals, **among, sort=sort, limit=_LISTED, cursor=cursor)}
-    known = begin_of(as_of + timedelta(days=1)) if as_of else None
+    known = start_of_day(as_of + timedelta(days=1)) if as_of else None
     reply = ask(
         memory_search, query, limit, **among, as_of=known, all=all, archived=archived, explain=True, look=True
     )
@@ -389,13 +389,13 @@ def _forget(
 
 
 def _preview(ask: Ask, text: Text, words: bool = False, listed: Ids = (), ticked: Ids = ()) -> Done:
-    receipt = ask(forget_text, text, words, _kept(text, listed, ticked), dry_run=True)
+    receipt = ask(forget_text, text, words, _ids_to_keep(text, listed, ticked), dry_run=True)
     # The form that erases sends the text once more.
     return Done("Nothing was changed yet.", replies={"receipt": receipt, "text": text, "words": words})
 
 
 def _erase(ask: Ask, text: Text, words: bool = False, listed: Ids = (), ticked: Ids = ()) -> Done:
-    return _erased(ask(forget_text, text, words, _kept(text, listed, ticked), confirm=True))
+    return _erased(ask(forget_text, text, words, _ids_to_keep(text, listed, ticked), confirm=True))
 
 
 def _finish(ask: Ask) -> Done:
@@ -409,7 +409,7 @@ def _lift(ask: Ask, text: Text) -> Done:
     return Done(said, f"receipt {receipt.digest}")
 
 
-def _kept(text: str, listed: Ids, ticked: Ids) -> Ids:
+def _ids_to_keep(text: str, listed: Ids, ticked: Ids) -> Ids:
     """Return what stays: what was listed and is not ticked."""
     if not text.strip():
         raise UsageError("what is to be forgotten? give a text, or the id of a crystal, a line or a memory")

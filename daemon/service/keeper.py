@@ -37,8 +37,9 @@ from state.document.document import parse
 from state.dream import Reason
 from state.errors import BusyError, DreamdError, FencedError, NotKeptError
 from state.scratch import HEADER
-from state.stores.database.connection import from_text, may_write, to_text, transaction
+from state.stores.database.connection import may_write, transaction
 from state.stores.database.copies import DAY, is_copy_due
+from state.stores.database.moments import from_text, to_text
 from state.stores.database.standing import standing
 from state.stores.disk.disk import Disk
 from state.stores.disk.lock import Lock, acquire

@@ -15,7 +15,7 @@ from state.sessions.checks import shown
 from state.sessions.item import after
 from state.sessions.page import page
 from state.sessions.policies import DEFAULT, LONGEST_TICK_SECONDS, Action, policy_of
-from state.stores.database.connection import from_text, to_text
+from state.stores.database.moments import from_text, to_text
 from state.stores.sessions.sessions import Session, Sessions
 
 _NO_CONFIG: Mapping[str, object] = {}

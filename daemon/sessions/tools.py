@@ -27,7 +27,7 @@ from state.sessions.page import page
 from state.sessions.policies import Bounded, Hybrid, Plan, Ttl, View
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.hormones import Feelings
-from state.stores.database.connection import to_text
+from state.stores.database.moments import to_text
 from state.stores.disk.workspace import Workspace
 from state.stores.history.originals import Originals
 from state.stores.sessions.sessions import IN_SET, Session, Sessions

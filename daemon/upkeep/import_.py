@@ -17,7 +17,7 @@ from state.errors import StorageError, UsageError
 from state.stores.backup import reading
 from state.stores.backup.archive import ArchiveError
 from state.stores.crystals.crystals import Crystals
-from state.stores.database.connection import open_database
+from state.stores.database.opening import open_database
 from state.stores.disk.disk import Disk, is_same_file
 from state.stores.disk.places import Kind, Place, id_in, new_id, write_mark, write_place
 from state.stores.disk.syscalls import System, storage_errors

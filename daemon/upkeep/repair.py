@@ -28,8 +28,9 @@ from state.document.editing import edited
 from state.document.sections import SectionName
 from state.errors import DocumentError, DreamdError
 from state.stores.crystals.crystals import Crystals
-from state.stores.database.connection import SIDES, open_database, transaction
+from state.stores.database.connection import SIDES, transaction
 from state.stores.database.copies import clear_damaged, copied_at, copies_of, write_copy
+from state.stores.database.opening import open_database
 from state.stores.disk.disk import Disk
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace

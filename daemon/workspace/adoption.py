@@ -224,7 +224,7 @@ def init_workspace(
     data, checkout = data_folder(environment), None if here else repository_of(root, environment)
     make_private_folder(data)
     with Disk(data).locked(data / LOCK, b""):
-        if not resume and (known := _known(root, checkout, environment)) is not None:
+        if not resume and (known := _known_workspace(root, checkout, environment)) is not None:
             return workspaces.init_workspace(known)
         if checkout is None:
             root.mkdir(parents=True, exist_ok=True)
@@ -252,7 +252,7 @@ def init_workspace(
         return workspace
 
 
-def _known(root: Path, checkout: Checkout | None, environment: Mapping[str, str]) -> Workspace | None:
+def _known_workspace(root: Path, checkout: Checkout | None, environment: Mapping[str, str]) -> Workspace | None:
     lookup = _Lookup(environment)
     with suppress(ForeignError):
         return lookup.at(root) if checkout is None else lookup.named(root)

@@ -6,8 +6,9 @@ from sqlite3 import OperationalError
 
 from daemon.workspace.stores import Store
 from state.errors import DreamdError, StorageError
-from state.stores.database.connection import compact, from_text, to_text, transaction
+from state.stores.database.connection import compact, transaction
 from state.stores.database.copies import copies_of, is_copy_due, make_copy, next_number, number_of
+from state.stores.database.moments import from_text, to_text
 from state.stores.erasing.intent import is_unfinished
 from state.stores.history.bootstraps import keep_last
 from state.stores.history.originals import Originals

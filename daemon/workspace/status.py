@@ -19,7 +19,9 @@ from daemon.workspace.checks import FILES, PERMISSIONS, ROWS, Finding, Level, Su
 from state.budget import Spend, reached
 from state.document.operations import Refusal
 from state.errors import CeilingError, DreamdError, StorageError
-from state.stores.database.connection import explained, from_text, memory_database, open_unmigrated
+from state.stores.database.connection import explained, open_unmigrated
+from state.stores.database.moments import from_text
+from state.stores.database.opening import memory_database
 from state.stores.database.schema import unreadable
 from state.stores.database.standing import standing
 from state.stores.database.tombstones import TombstoneStore

@@ -21,8 +21,9 @@ from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.hormones import Feelings, Questions
 from state.stores.crystals.skills import Skills
 from state.stores.crystals.supersessions import Supersessions
-from state.stores.database.connection import may_write, open_database, open_reading
+from state.stores.database.connection import may_write
 from state.stores.database.meta import Meta
+from state.stores.database.opening import open_database, open_reading
 from state.stores.disk.lock import Lock, acquire
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.intent import is_unfinished

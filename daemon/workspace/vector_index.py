@@ -14,7 +14,8 @@ from typing import Self
 from state.errors import StorageError
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.vectors import IndexState, index_state, put_index_state
-from state.stores.database.connection import open_database, transaction
+from state.stores.database.connection import transaction
+from state.stores.database.opening import open_database
 from state.stores.disk.workspace import Workspace
 from state.stores.vectors.chroma import BATCH, VectorIndex, clear, has_build, new_build, sync
 from state.stores.vectors.embedder import Embedder, Unavailable, open_embedder

@@ -28,7 +28,8 @@ from state.document.sections import SectionName
 from state.errors import FencedError, StorageError
 from state.scratch import Note
 from state.stores.crystals.crystals import Crystals
-from state.stores.database.connection import open_database, open_unmigrated
+from state.stores.database.connection import open_unmigrated
+from state.stores.database.opening import open_database
 from state.stores.disk.disk import Disk
 from state.stores.disk.syscalls import System
 from state.stores.disk.workspace import Workspace, contained

@@ -19,7 +19,7 @@ from daemon.mcp.tools import TOOLSETS, arguments_of
 from daemon.workspace.adoption import init_workspace, open_workspace
 from daemon.workspace.vector_index import Embedding
 from state.stores.crystals.crystals import Crystals
-from state.stores.database.connection import open_database
+from state.stores.database.opening import open_database
 from tests.daemon.http.house import OwnHouse
 from tests.daemon.mcp.agents import talking
 from tests.daemon.pages.browser import Browser, windowed

@@ -17,7 +17,7 @@ from daemon.api.client import NoDaemonError
 from daemon.api.operations.notes import working_memory_note
 from daemon.config.registry import add, name_of
 from state.errors import DreamdError
-from state.stores.database.connection import open_database
+from state.stores.database.opening import open_database
 from state.stores.disk.lock import acquire
 from state.stores.disk.places import PLACE, Place, write_place
 from state.stores.disk.workspace import Workspace

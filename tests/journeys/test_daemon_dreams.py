@@ -26,7 +26,7 @@ from daemon.config.registry import name_of
 from daemon.workspace.stores import utc_now
 from state.document.sections import SectionName
 from state.signals.hormones import Feeling
-from state.stores.database.connection import open_database
+from state.stores.database.opening import open_database
 from state.stores.disk.workspace import Workspace
 from tests.support import lived
 from tests.support.forked import ROOT

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from state.stores.crystals.crystals import Crystals
-from state.stores.database.connection import open_database
+from state.stores.database.opening import open_database
 from state.stores.disk.workspace import Workspace
 from state.stores.vectors.chroma import COLLECTION
 from tests.support import lived

@@ -10,7 +10,7 @@ import pytest
 from daemon.ingest.named import named_by_notes
 from daemon.workspace.adoption import init_workspace
 from state.scratch import Note
-from state.stores.database.connection import to_text
+from state.stores.database.moments import to_text
 from state.stores.disk.workspace import Workspace
 from state.stores.history.inbox import NoteInbox
 from tests.support.committing import opened

@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 
 from daemon.config.registry import name_of
-from state.stores.database.connection import open_reading
+from state.stores.database.opening import open_reading
 from tests.support.serving import Home, over_tcp, until
 
 

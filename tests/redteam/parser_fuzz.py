@@ -32,8 +32,8 @@ from state.dream import decode_record
 from state.errors import DreamdError, StorageError
 from state.scratch import decode as scratch_text
 from state.scratch import parse_notes, render_note
-from state.stores.database.connection import open_database
 from state.stores.database.copies import make_copy
+from state.stores.database.opening import open_database
 from state.stores.database.table import unpacked
 from state.stores.disk.disk import Disk
 from state.stores.repair.check import damage_of

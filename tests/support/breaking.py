@@ -25,7 +25,7 @@ from state.document.document import parse
 from state.document.sections import SectionName
 from state.dream import Reason
 from state.stores.crystals.search import search
-from state.stores.database.connection import PAGE_BYTES, open_database
+from state.stores.database.opening import PAGE_BYTES, open_database
 from state.stores.disk.disk import Disk
 from state.stores.disk.lock import acquire
 from state.stores.disk.workspace import Workspace

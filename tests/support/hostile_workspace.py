@@ -28,8 +28,9 @@ from state.dream import Dream, Proposed, Reason, decode_record, encode_record
 from state.errors import UsageError
 from state.scratch import Note, plain_text
 from state.signals.curiosity import Cause
-from state.stores.database.connection import to_text, transaction
+from state.stores.database.connection import transaction
 from state.stores.database.meta import Meta
+from state.stores.database.moments import to_text
 from state.stores.database.table import packed, unpacked
 from state.stores.disk.workspace import Workspace
 from state.stores.history.proposals import Proposals

@@ -23,8 +23,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from state.errors import DocumentError, DreamdError, NotFoundError, StorageError
-from state.stores.database.connection import PAGE_BYTES, explained, to_text
+from state.stores.database.connection import explained
 from state.stores.database.copies import is_damage, write_copy
+from state.stores.database.moments import to_text
+from state.stores.database.opening import PAGE_BYTES
 from state.stores.database.schema import INDEXES
 from state.stores.database.table import layouts_of
 from state.stores.disk.disk import LOCK_WAIT_SECONDS, LONGEST_LOG, Disk, opened, wait_for_lock

@@ -27,9 +27,11 @@ from state.stores.backup.archive import (
     plainly,
 )
 from state.stores.database import schema
-from state.stores.database.connection import explained, from_text, normalised, open_database, things, unlike_schema
+from state.stores.database.connection import explained
 from state.stores.database.copies import broken_page, is_damage
 from state.stores.database.migration import make_schema
+from state.stores.database.moments import from_text
+from state.stores.database.opening import normalised, open_database, things, unlike_schema
 from state.stores.database.table import is_moment, layouts_of
 from state.stores.database.tables import TABLES as STATE_TABLES
 from state.stores.disk.disk import LONGEST_FILE, opened

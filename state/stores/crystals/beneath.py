@@ -17,7 +17,7 @@ from state.search.ranking import Former, Hit
 from state.search.updates import LEAST_NEAR, are_near
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.nearest import cosines
-from state.stores.database.connection import from_text, optional_text
+from state.stores.database.moments import from_text, optional_text
 from state.text.words import covers, ends_as_question, normalise, only_asks
 
 # At most this many former wordings of a line are told.

@@ -15,7 +15,7 @@ from functools import cached_property
 from sqlite3 import Connection, Row
 
 from state.crystals.crystal import Crystal, Origin, crystal_digest
-from state.stores.database.connection import from_text, to_text
+from state.stores.database.moments import from_text, to_text
 from state.trust import Trust
 
 _LISTED = "IN (SELECT value FROM json_each(?))"

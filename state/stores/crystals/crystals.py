@@ -26,10 +26,11 @@ from state.crystals.crystal import (
     mix_kinds,
     new_id,
 )
-from state.stores.crystals import full_text, skills
-from state.stores.crystals.vectors import CrystalVectors
-from state.stores.database.connection import from_text, optional_text, to_text, transaction
+from state.stores.crystals import full_text
+from state.stores.crystals.vectors import CrystalVectors, expect_skills
+from state.stores.database.connection import transaction
 from state.stores.database.meta import Meta
+from state.stores.database.moments import from_text, optional_text, to_text
 from state.stores.database.tables import CrystalRow, OccurrenceRow
 from state.stores.database.tombstones import TombstoneStore
 from state.text.words import normalise
@@ -201,7 +202,7 @@ class Crystals:
         how = "INSERT OR IGNORE"
         occurred = OccurrenceRow.table.add(self.connection, crystal.source, how, crystal=key, **at)
         if occurred.rowcount and crystal.kind in TASKS:
-            skills.expect_more(self.connection)
+            expect_skills(self.connection)
 
     def remove(self, ids: Iterable[str]) -> list[str]:
         """Delete these crystals from every table and from the full-text index; return the ids that existed.

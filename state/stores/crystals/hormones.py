@@ -7,7 +7,8 @@ from datetime import datetime, timedelta
 
 from state.signals.curiosity import Cause, Gap, question_key, topic_of_question
 from state.signals.hormones import Baselines, Feeling, Hormone, Hormones, decayed, felt, resting, spikes
-from state.stores.database.connection import to_text, transaction
+from state.stores.database.connection import transaction
+from state.stores.database.moments import to_text
 from state.stores.database.tables import FeelingRow, GapRow
 from state.stores.database.tombstones import TombstoneStore
 

@@ -18,7 +18,7 @@ from state.search.ranking import Filters
 from state.stores.crystals import full_text
 from state.stores.crystals.crystals import COLUMNS
 from state.stores.crystals.search import EVERYTHING, condition
-from state.stores.database.connection import optional_moment, to_text
+from state.stores.database.moments import optional_moment, to_text
 from state.stores.database.tables import CrystalRow
 
 MOST_COUNTED = 10_000

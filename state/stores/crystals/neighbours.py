@@ -16,7 +16,7 @@ from state.search.ranking import ALONE, CONTEXT_WEIGHTS, Signals, coverage, near
 from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.full_text import phrase
-from state.stores.database.connection import from_text, to_text
+from state.stores.database.moments import from_text, to_text
 from state.trust import AGENT_NAMES, Trust, least_heard, least_trust
 from state.zone import local
 

@@ -48,7 +48,8 @@ from state.stores.crystals.duplicates import HiddenDuplicates
 from state.stores.crystals.nearest import ChromaIndex
 from state.stores.crystals.neighbours import Sought, read_rows, signals_alone, signals_of
 from state.stores.crystals.supersessions import Supersessions
-from state.stores.database.connection import memory_database, optional_text
+from state.stores.database.moments import optional_text
+from state.stores.database.opening import memory_database
 from state.stores.vectors.embedder import Embedder
 from state.trust import Trust
 from state.zone import local

@@ -5,40 +5,32 @@ occurrences. Searches do not count, nor do copies, which have the task at the sa
 """
 
 import sqlite3
-from typing import TYPE_CHECKING
 
 from state.crystals.crystal import TASKS
 from state.signals.skills import MAX_PATTERNS, EmergingSkill, TaskPattern, emerging
-from state.stores.database.connection import from_text, transaction
+from state.stores.crystals.vectors import TASKS_ADDED, CrystalVectors
+from state.stores.database.connection import transaction
 from state.stores.database.meta import Meta
+from state.stores.database.moments import from_text
 from state.stores.database.tables import SkillRow
 from state.stores.database.tombstones import TombstoneStore
 from state.trust import Trust
 
-if TYPE_CHECKING:
-    from state.stores.crystals.vectors import CrystalVectors
-
-# In `meta`: how many tasks or task vectors were added so far, and that count when the table was last written.
-_ADDED = "tasks_added"
+# In `meta`: the count of `expect_skills` when the table was last written.
 _FOUND = "skills_found_at"
-
-
-def expect_more(connection: sqlite3.Connection) -> None:
-    """Make the next pass look for skills, because a task or its vector was written. In the caller's transaction."""
-    Meta(connection).count(_ADDED)
 
 
 class Skills:
     """The emerging skills of one workspace."""
 
-    def __init__(self, connection: sqlite3.Connection, vectors: "CrystalVectors") -> None:
+    def __init__(self, connection: sqlite3.Connection, vectors: CrystalVectors) -> None:
         self._connection = connection
         self._vectors = vectors
         self._meta = Meta(connection)
 
     def refresh(self) -> int | None:
         """Find the skills again if tasks were added; return how many there are, or None without new tasks."""
-        added = self._meta.get(_ADDED)
+        added = self._meta.get(TASKS_ADDED)
         if added is None or added == self._meta.get(_FOUND):
             return None
         found = self._found()

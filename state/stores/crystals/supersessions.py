@@ -17,7 +17,7 @@ from state.document.sections import SectionName
 from state.dream import OWNERS_EDITS, RESTORE, UNDO, Dream
 from state.signals.hormones import is_hormone_event
 from state.stores.crystals.crystals import Crystals
-from state.stores.database.connection import from_text, optional_text
+from state.stores.database.moments import from_text, optional_text
 from state.stores.database.tables import SupersessionRow
 from state.text.words import covers
 from state.trust import Trust

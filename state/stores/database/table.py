@@ -28,7 +28,7 @@ from typing import Annotated, Any, ClassVar, TypeVar, get_args, get_origin, get_
 
 from state.codec import decode, encode
 from state.errors import DreamdError, StorageError
-from state.stores.database.connection import from_text, to_text
+from state.stores.database.moments import from_text, to_text
 
 View = TypeVar("View")
 Value = int | float | str | bytes | None

@@ -15,8 +15,9 @@ from state.crystals.crystal import Crystal
 from state.errors import StorageError
 from state.forgetting.folded import fold
 from state.forgetting.known import NOTHING, Known, Row, Target, rows_of, whole_row
-from state.stores.database.connection import open_unmigrated, to_text, transaction
+from state.stores.database.connection import open_unmigrated, transaction
 from state.stores.database.meta import Meta
+from state.stores.database.moments import to_text
 
 SALT = "forgotten_salt"
 _STAMP = "forgotten_stamp"  # a new random value after each change

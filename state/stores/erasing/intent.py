@@ -14,8 +14,9 @@ from datetime import datetime
 
 from state.forgetting.cutting import Cut
 from state.forgetting.known import Target
-from state.stores.database.connection import from_text, transaction
+from state.stores.database.connection import transaction
 from state.stores.database.meta import Meta
+from state.stores.database.moments import from_text
 from state.stores.database.tables import ForgettingRow
 from state.stores.database.tombstones import SALT
 from state.stores.erasing.plan import Erasure

@@ -18,7 +18,8 @@ from state.document.pointer import render_pointer
 from state.errors import BusyError
 from state.sessions.item import State
 from state.sessions.policies import FORGOTTEN
-from state.stores.crystals import full_text, skills
+from state.stores.crystals import full_text
+from state.stores.crystals.vectors import expect_skills
 from state.stores.database.table import Layout, layouts_of, packed, unpacked
 from state.stores.database.tables import REST, content_of
 from state.stores.erasing.plan import Erasure
@@ -76,7 +77,7 @@ def erase(connection: sqlite3.Connection, erasure: Erasure, now: datetime) -> Co
     if any(changed.values()):  # what a model was told and said may quote a part of it
         connection.execute("UPDATE calls SET request = '', reply = ''")
     if changed["crystals"]:
-        skills.expect_more(connection)
+        expect_skills(connection)
     if changed["items"]:
         full_text.rebuild(connection, "cold_words")
     return Counter({f"state.db: {name}": count for name, count in changed.items() if count})

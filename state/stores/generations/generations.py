@@ -29,7 +29,7 @@ from state.stores.generations.versions import (
     StoredFile,
     Version,
     belongs,
-    compared,
+    changed_blocks,
     damaged,
     decoded,
     encoded,
@@ -76,7 +76,7 @@ class Generations:
         known = {} if whole or _is_long(self._chain) else self._digests
         files = {}
         for name, (content, mtime_ns) in _read(folder).items():
-            files[name] = compared(content, mtime_ns, known.get(name, b"")), content
+            files[name] = changed_blocks(content, mtime_ns, known.get(name, b"")), content
         return Taken(files, self._chain if known else ())
 
     def put(self, taken: Taken, lease: Lease, now: datetime) -> Generation:
@@ -105,7 +105,7 @@ class Generations:
         last.apply(contents)
         self._digests = {}
         for name, (_, digest) in last.files.items():
-            file = compared(bytes(contents[name]), 0, b"")
+            file = changed_blocks(bytes(contents[name]), 0, b"")
             if file.digest != digest:
                 raise damaged(key, f"{name} does not come out as it was put")
             self._digests[name] = file.digests

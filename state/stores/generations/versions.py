@@ -136,7 +136,7 @@ def key_of(prefix: str, number: int, content: bytes) -> str:
     return f"{prefix}/generations/{number:012d}-{hashlib.sha256(content).hexdigest()[:_DIGEST]}"
 
 
-def compared(content: bytes, mtime_ns: int, before: bytes) -> StoredFile:
+def changed_blocks(content: bytes, mtime_ns: int, before: bytes) -> StoredFile:
     """Return the file with the runs of blocks that differ from the digests `before`."""
     digests, runs = bytearray(), list[tuple[int, int]]()
     view = memoryview(content)

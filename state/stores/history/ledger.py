@@ -11,8 +11,9 @@ from state.document.operations import Refusal
 from state.dream import Evidence
 from state.errors import NotFoundError, UsageError
 from state.secrets.policy import DEFAULT, Redaction
-from state.stores.database.connection import to_text, transaction, unsynced
+from state.stores.database.connection import transaction, unsynced
 from state.stores.database.meta import Meta
+from state.stores.database.moments import to_text
 from state.stores.database.tables import Act, CallRow, RejectionRow, Run, StepRow
 
 # The answers paid by a dream that was killed are used again.

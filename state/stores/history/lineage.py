@@ -17,7 +17,8 @@ from state.document.pointer import parse_pointer
 from state.document.sections import SectionName
 from state.dream import HUMAN, MERGED, Dream, PointerLine, encode_record
 from state.errors import StorageError
-from state.stores.database.connection import from_text, open_unmigrated
+from state.stores.database.connection import open_unmigrated
+from state.stores.database.moments import from_text
 from state.stores.database.table import unpacked
 from state.stores.database.tables import DeletedLine, EvidenceRow, LineRow, PointerRow, VersionRow
 from state.text.words import normalise

@@ -43,8 +43,9 @@ from state.reading import READING
 from state.secrets.policy import DEFAULT, Redaction
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.supersessions import Supersessions
-from state.stores.database.connection import from_text, transaction
+from state.stores.database.connection import transaction
 from state.stores.database.meta import Meta
+from state.stores.database.moments import from_text
 from state.stores.database.table import unpacked
 from state.stores.database.tables import Document
 from state.stores.disk.disk import Disk

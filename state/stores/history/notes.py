@@ -155,7 +155,7 @@ class Notes:
 
     def _rows(self, order: str = "ASC", wanted: str = "consumed_in IS NULL") -> Iterator[Pending]:
         if self._connection is not None:
-            from state.stores.database.connection import from_text
+            from state.stores.database.moments import from_text
 
             for row in self._connection.execute(f"{_ROWS} WHERE {wanted} ORDER BY n.key {order}"):
                 note = Note(row[6], from_text(row[1]), row[2], bool(row[3]), row[4])
@@ -295,7 +295,7 @@ class Notes:
             self._put_marks(piece.mark._replace(note=note))
 
     def _insert(self, key: int, new: Entry, crystal: int, *, is_filed: bool) -> None:
-        from state.stores.database.connection import to_text
+        from state.stores.database.moments import to_text
 
         note = new.note
         said = (to_text(note.at), note.importance, note.auto, note.replaces, new.digest, crystal)

@@ -120,15 +120,15 @@ class Originals:
         from cryptography.fernet import InvalidToken
 
         try:
-            return [Original.of(row) for row in json.loads(self._box().decrypt(content))]
+            return [Original.of(row) for row in json.loads(self._cipher().decrypt(content))]
         except (InvalidToken, ValueError, KeyError, TypeError) as error:
             raise StorageError(f"{self._path}: no list of originals", f"remove it: rm '{self._path}'") from error
 
     def _write(self, originals: Iterable[Original]) -> None:
         rows = json.dumps([asdict(one) for one in originals])
-        self._disk.write_atomic(self._path, self._box().encrypt(rows.encode()))
+        self._disk.write_atomic(self._path, self._cipher().encrypt(rows.encode()))
 
-    def _box(self) -> "Fernet":
+    def _cipher(self) -> "Fernet":
         """Return the cipher with the key that all workspaces share; create the key if it is missing."""
         from cryptography.fernet import Fernet
 

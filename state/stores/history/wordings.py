@@ -68,7 +68,7 @@ class Wordings:
         return tuple(one if one.why is Why.PINNED else self._completed(one) for one in self.dream.changes)
 
     def _completed(self, change: Change) -> Change:
-        gone = tuple(self._kept(line) for line in change.gone)
+        gone = tuple(self._with_keeper(line) for line in change.gone)
         come = change.come
         if change.why is Why.REVISED and self.dream.cause in (HUMAN, MERGED):
             words = owners_words(come[0], self.redaction, self.dream.at)
@@ -101,7 +101,7 @@ class Wordings:
             )
         return tuple(dict.fromkeys((*change.evidence, *former)))
 
-    def _kept(self, line: CurrentLine) -> CurrentLine:
+    def _with_keeper(self, line: CurrentLine) -> CurrentLine:
         """Return a line that leaves, with the crystal that keeps it; a draft keeps none."""
         if line.crystal in self.stands or line.id in self.drafts:
             return line

@@ -13,8 +13,9 @@ from state.errors import DreamdError, StorageError
 from state.forgetting.cutting import Cut
 from state.sessions.policies import policy_of
 from state.stores.database import schema
-from state.stores.database.connection import explained, open_unmigrated, things, unlike_schema
+from state.stores.database.connection import explained, open_unmigrated
 from state.stores.database.copies import is_damage
+from state.stores.database.opening import things, unlike_schema
 from state.stores.database.table import Column, Layout, Rule, Value, is_moment, layouts_of
 from state.stores.database.tables import REST, content_of
 from state.stores.sessions.sessions import SPAN

@@ -19,7 +19,7 @@ from typing import Any
 from state.sessions.item import Item, Related, State, hash_of, promoted_id, tokens_of, working_id
 from state.sessions.policies import DEFAULT, Policy, View, policy_of, settings_of
 from state.stores.crystals import full_text
-from state.stores.database.connection import to_text
+from state.stores.database.moments import to_text
 from state.stores.database.tables import ItemEventRow, ItemRow, SessionRow
 from state.stores.database.tombstones import TombstoneStore
 

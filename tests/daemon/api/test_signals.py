@@ -22,7 +22,9 @@ from state.forgetting.cutting import Cut
 from state.signals.curiosity import Cause
 from state.signals.hormones import BASELINES, Feeling, resting
 from state.stores.crystals.hormones import Feelings
-from state.stores.database.connection import memory_database, to_text, transaction
+from state.stores.database.connection import transaction
+from state.stores.database.moments import to_text
+from state.stores.database.opening import memory_database
 from state.stores.vectors.embedder import Unavailable
 from tests.support.long_variants import examples
 

@@ -13,7 +13,7 @@ from daemon.workspace.searching import embed_waiting
 from daemon.workspace.stores import open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
 from state.crystals.crystal import Crystal, Origin
-from state.stores.database.connection import open_database
+from state.stores.database.opening import open_database
 from state.stores.disk.lock import acquire
 from state.stores.disk.workspace import Workspace
 from state.stores.vectors.embedder import Unavailable

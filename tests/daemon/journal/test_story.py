@@ -21,7 +21,8 @@ from state.document.sections import SectionName
 from state.dream import Dream, Reason
 from state.errors import NotFoundError
 from state.scratch import Note
-from state.stores.database.connection import memory_database, to_text
+from state.stores.database.moments import to_text
+from state.stores.database.opening import memory_database
 from state.stores.history.lineage import Lineage
 from state.text.words import normalise
 from state.trust import Trust

@@ -14,7 +14,7 @@ from daemon.config.settings import Config, McpSection, Toolset
 from daemon.mcp.tools import TOOLSETS
 from state.errors import KINDS, StorageError
 from state.stores.crystals.crystals import Crystals
-from state.stores.database.connection import open_database
+from state.stores.database.opening import open_database
 from state.stores.disk.workspace import Workspace
 from state.stores.history.bootstraps import receipts
 from tests.daemon.mcp.agents import MODES, TEA, asking, talking

@@ -25,7 +25,7 @@ from state.document.document import parse
 from state.dream import Reason
 from state.errors import StorageError
 from state.scratch import Note
-from state.stores.database.connection import open_database
+from state.stores.database.opening import open_database
 from state.stores.disk.workspace import Workspace
 from state.stores.history.inbox import NoteInbox
 from tests.support import breaking

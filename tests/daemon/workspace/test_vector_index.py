@@ -28,7 +28,8 @@ from state.crystals.crystal import Crystal, Origin
 from state.errors import FencedError
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.vectors import index_state, put_index_state
-from state.stores.database.connection import open_database, to_text
+from state.stores.database.moments import to_text
+from state.stores.database.opening import open_database
 from state.stores.disk.workspace import Workspace, contained, init_workspace
 from state.stores.generations.generations import Generations
 from state.stores.generations.objects import FolderObjects

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from state.crystals.crystal import Crystal, Origin
 from state.forgetting.known import Known, Target, spans
-from state.stores.database.connection import open_database
+from state.stores.database.opening import open_database
 from state.stores.database.tombstones import TombstoneStore
 from tests.support.cases import cases
 from tests.support.in_memory import trial

@@ -22,7 +22,7 @@ from state.errors import DreamdError, UsageError
 from state.stores.backup.archive import ArchiveError, digest_of, place
 from state.stores.backup.reading import open_foreign, rebuild, unpack
 from state.stores.database import schema
-from state.stores.database.connection import open_database, unlike_schema
+from state.stores.database.opening import open_database, unlike_schema
 from state.stores.disk.syscalls import System
 from state.stores.disk.workspace import Workspace, contained, init_workspace
 from tests.support.archives import HOSTILE_NAMES, Importer, changed

@@ -19,7 +19,7 @@ from daemon.workspace.stores import Store
 from state.crystals.crystal import Crystal, Origin
 from state.errors import StorageError
 from state.stores.backup.archive import add_log, write_archive
-from state.stores.database.connection import to_text
+from state.stores.database.moments import to_text
 from state.stores.disk.workspace import Workspace, contained, init_workspace
 from tests.support.faults import Fault, FaultySystem, PowerCut, every_fault, share
 from tests.support.lived import everything
@@ -30,7 +30,8 @@ from tests.support.working import AT, working
 _WRITER = """
 import sys
 from pathlib import Path
-from state.stores.database.connection import open_database, transaction
+from state.stores.database.connection import transaction
+from state.stores.database.opening import open_database
 connection = open_database(Path(sys.argv[1]))
 for number in range(1_000_000):
     with transaction(connection):

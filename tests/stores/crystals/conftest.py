@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from state.stores.crystals.crystals import Crystals
-from state.stores.database.connection import open_database
+from state.stores.database.opening import open_database
 
 
 @pytest.fixture

@@ -16,7 +16,9 @@ from state.stores.crystals.duplicates import HiddenDuplicates
 from state.stores.crystals.hormones import Questions
 from state.stores.crystals.search import Searched, search
 from state.stores.crystals.skills import Skills
-from state.stores.database.connection import open_database, to_text, transaction
+from state.stores.database.connection import transaction
+from state.stores.database.moments import to_text
+from state.stores.database.opening import open_database
 from state.trust import Trust
 from tests.stores.crystals.test_search import _note
 from tests.support.in_memory import BagOfWords

@@ -9,7 +9,7 @@ import pytest
 from state.crystals.crystal import Crystal, Origin
 from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
-from state.stores.database.connection import open_database
+from state.stores.database.opening import open_database
 from state.text.words import terms
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from state.crystals.crystal import Kind
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.nearest import to_matrix
-from state.stores.database.connection import open_database
+from state.stores.database.opening import open_database
 from tests.stores.crystals.test_search import _note
 from tests.support.in_memory import BagOfWords, ListIndex
 from tests.support.long_variants import examples

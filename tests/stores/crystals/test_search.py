@@ -12,7 +12,7 @@ from state.search.ranking import Filters, Findings
 from state.signals.hormones import Hormones
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.search import Searched, candidates, rank_of, search, stored_aside
-from state.stores.database.connection import memory_database
+from state.stores.database.opening import memory_database
 from state.trust import Trust
 from tests.support.in_memory import BagOfWords, ListIndex
 from tests.support.long_variants import examples

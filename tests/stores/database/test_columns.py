@@ -4,7 +4,7 @@ from contextlib import closing
 
 import pytest
 
-from state.stores.database.connection import memory_database
+from state.stores.database.opening import memory_database
 from state.stores.database.table import is_moment, layouts_of
 from state.stores.database.tables import TABLES, content_of
 

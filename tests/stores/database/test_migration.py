@@ -17,8 +17,8 @@ from state.errors import StorageError
 from state.scratch import Note
 from state.stores.crystals import full_text
 from state.stores.database import schema
-from state.stores.database.connection import memory_database, open_database, open_reading, things
 from state.stores.database.copies import copies_of
+from state.stores.database.opening import memory_database, open_database, open_reading, things
 from state.stores.disk.workspace import Workspace
 from state.stores.repair.check import damage_of, faults
 from tests.support import forked

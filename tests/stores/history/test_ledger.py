@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from state.document.operations import Refusal
-from state.stores.database.connection import memory_database, open_database
+from state.stores.database.opening import memory_database, open_database
 from state.stores.history.ledger import Call, Finished, Ledger
 from tests.support.long_variants import examples
 

@@ -8,7 +8,8 @@ from state.document.operations import Why
 from state.document.sections import SectionName
 from state.dream import Dream, PointerLine
 from state.stores.crystals.crystals import Crystals
-from state.stores.database.connection import memory_database, transaction
+from state.stores.database.connection import transaction
+from state.stores.database.opening import memory_database
 from state.stores.history.lineage import Lineage
 from tests.support.versions import AT, added, line, pointer
 

@@ -10,7 +10,7 @@ import pytest
 
 from daemon import sessions as working_memory
 from state.sessions.item import Item, Related, State
-from state.stores.database.connection import open_database
+from state.stores.database.opening import open_database
 from state.stores.sessions.sessions import Session, Sessions
 from tests.state.sessions.items import DAY, START, item
 from tests.support.working import AT, HOUR, contents, everything, working

@@ -15,7 +15,7 @@ from state.crystals.crystal import Crystal, Origin
 from state.search.ranking import Findings
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.search import Searched, search
-from state.stores.database.connection import memory_database
+from state.stores.database.opening import memory_database
 from state.stores.vectors.calibration import PAIRS, Calibration, measure
 from state.stores.vectors.embedder import Unavailable, open_embedder
 from state.stores.vectors.onnx_model import OnnxModel
