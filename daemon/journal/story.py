@@ -150,7 +150,12 @@ def _by_hand(store: Store, what: str) -> Iterator[LineStory]:
 
 
 def latest_entries(store: Store, limit: int, version: int | None = None) -> tuple[Entry, ...]:
-    """Return the changes of this version, or the latest of any, newest first, except those of pointers."""
+    """Return the changes of this version, or the latest of any, newest first, except those of pointers.
+
+    Raise NotFoundError for an unknown version.
+    """
+    if version is not None and not store.lineage.has(version):
+        raise NotFoundError(f"there is no version {version}", "'dreamd history' lists them")
     numbers = [version] if version is not None else store.lineage.versions_after(0)[::-1]
     page = page_of(store)
     found = (one for number in numbers for one in _entries(store, number, page))
@@ -180,8 +185,9 @@ def _entries(store: Store, number: int, page: Page | None = None) -> Iterator[En
 
 
 def _named(record: Dream) -> list[tuple[int, Change]]:
-    """Return the changes with their places; one of which nothing is left was forgotten."""
-    return [(place, one) for place, one in enumerate(record.changes, 1) if one.come or one.gone]
+    """Return the changes with their places; none of a version whose record was emptied by a forgetting."""
+    lines = [line for one in record.changes for line in (*one.come, *one.gone)]
+    return list(enumerate(record.changes, 1)) if all(line.id for line in lines) else []
 
 
 def _told(store: Store, record: Dream, place: int, change: Change) -> Entry:

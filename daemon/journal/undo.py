@@ -40,5 +40,8 @@ def _named(store: Store, said: str) -> list[tuple[str, Change]]:
     if not changes or place > len(changes):
         what = f"version {number} has no change {place}" if place else f"version {number} changed no line"
         raise NotFoundError(what, f"'dreamd changes {number}' lists them")
+    if not all(line.id for change in changes for line in (*change.gone, *change.come)):
+        what = f"what version {number} changed is not known one by one: something of it was forgotten since"
+        raise NotFoundError(what, f"'dreamd restore {number - 1}' goes back before it")
     chosen = [(at, change) for at, change in enumerate(changes, 1) if place in (0, at)]
     return [(f"{number}.{at}", change) for at, change in reversed(chosen)]

@@ -11,6 +11,8 @@ from daemon.journal.lines import change
 from daemon.journal.restore import restore
 from daemon.journal.story import latest_entries
 from daemon.journal.undo import undo
+from daemon.upkeep.forget import forget
+from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.workspace.stores import Store, utc_now
 from graphs.review import LineAction, Wish
 from state.document.document import parse
@@ -137,3 +139,13 @@ def test_the_section_of_a_line_that_comes_back_is_its_own(store: Store) -> None:
     change(store, [wish(store, LineAction.DELETE, "Answers are short")])
     undo(store, [str(store.lineage.last_version())])
     assert known(store) == before
+
+
+def test_a_change_from_before_a_forgetting_is_undone_with_its_version_alone(store: Store) -> None:
+    by_model(store)
+    forget(store, ForgetRequest(TEA), utc_now())
+    assert latest_entries(store, 50, version=1) == ()
+    with pytest.raises(NotFoundError, match="forgotten since"):
+        undo(store, ["1.1"])
+    assert undo(store, ["2"]).done == ("2.1",)
+    assert set(known(store)) == {PORT, WALL}
