@@ -36,7 +36,8 @@ class Settled:
 def open_proposals(store: Store) -> list[tuple[Proposal, tuple[CurrentLine, ...]]]:
     """Return the proposals that still apply to MEMORY.md as its owner left it, each with its lines as they stood."""
     waiting = store.proposals.all()
-    return [(one, lines) for one, lines in _with_lines(store, waiting) if _applies(one, lines, _page(store))]
+    page = _page(store) if waiting else Page("", (), 1)
+    return [(one, lines) for one, lines in _with_lines(store, waiting) if _applies(one, lines, page)]
 
 
 def drop_stale(store: Store, now: datetime) -> int:

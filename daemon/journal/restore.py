@@ -28,9 +28,9 @@ def restore(store: Store, number: int) -> Dream:
     Notes and crystals that later versions consumed become input again; the notes are pending and in the bootstrap.
     Restoring the version before a restore undoes that restore: its input is consumed again. What later dreams
     proposed is dropped, as its input is pending again. Lines that leave are kept as crystals. Tombstones that were
-    lifted since are set again. If the record of a
-    later version is missing or damaged, its crystals become input again, and `problems` names it. Raise NotFoundError
-    for an unknown version, ConflictError if the owner saved MEMORY.md at the same instant.
+    lifted since are set again. If the record of a later version is missing or damaged, its crystals become input
+    again, and `problems` names it. Raise NotFoundError for an unknown version, ConflictError if the owner saved
+    MEMORY.md at the same instant.
     """
     text = store.memory.text(number)
     absorb_notes(store, utc_now(), most=None)  # so that scratch.md is rewritten with every pending note
@@ -41,8 +41,8 @@ def restore(store: Store, number: int) -> Dream:
     now = utc_now()
     changes = _as_weighed(restored_text(standing, text, now, store.lineage.as_it_was), standing, store, number)
     dreamt, redreamt = _consumed_by(later)
-    unsaid = (record.number for record in later if not record.dreamt)  # a forgetting may have emptied its record
-    unread = (one for version in (*lost, *unsaid) for one in store.crystals.dreamt_in(version))
+    unsaid = (*lost, *store.lineage.emptied_after(number))
+    unread = (one for version in unsaid for one in store.crystals.dreamt_in(version))
     present = {normalise(block.text) for _, block in parse(text).lines()}
     lifted = dict.fromkeys(one for record in later for one in record.lifted_tombstones)
     dream = Dream(

@@ -74,7 +74,7 @@ FRAME = Page("frame", "Frame", _frame)
 # ------------------------------------------------------------------------------------------------ review
 
 # So many at once; what waits comes first.
-_WAITING, _LATEST = 80, 10
+_WAITING, _LATEST = 60, 10
 Chosen = Annotated[Numbers, Field(min_length=1)]
 
 

@@ -91,7 +91,8 @@ def test_dreams_that_wait_for_their_model_at_the_end_are_resumed_by_the_next_sta
         assert lived.outcomes(one) == ["committed"]
         lived.assert_once(one, notes)
         lived.assert_valid(one)
-    assert lived.calls(workspace) == lived.calls(asked) == 1
+    # What was cut off may have been paid.
+    assert lived.calls(workspace) == lived.calls(asked) == 2
 
 
 @pytest.mark.full

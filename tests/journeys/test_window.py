@@ -145,7 +145,7 @@ def test_a_dream_is_watched_as_it_runs(home: Home) -> None:
             answered.set()
             page.locator("tbody tr", has_text="commit").wait_for()
             page.locator("dd .chip", has_text="committed").wait_for()
-            assert page.locator("[data-item=operation]", has_text=repairs(1)[0]).count() == 1
+            assert page.locator("[data-item=review]", has_text=repairs(1)[0]).count() == 1
             page.locator("#frame .state", has_text="version 1").wait_for()
             assert has_stayed(page)
     assert set(repairs(3)) <= set(lived.lines(workspace))
@@ -171,8 +171,8 @@ def test_a_search_leads_to_where_a_line_comes_from_and_an_earlier_version_comes_
             page.locator("#beside", has_text=WRONG).wait_for()
             line = page.locator("#beside a[href*='line?id=']").first
             line.click()
-            page.get_by_text("Who wrote it").wait_for()
-            page.locator("dl.facts a[href*='dream?version=']").first.click()
+            page.get_by_text("What changed it").wait_for()
+            page.locator("article a[href*='dream?version=']").first.click()
             page.get_by_role("heading", name="Dream of").wait_for()
             page.get_by_role("button", name="Restore version 1").click()
             said(page, "MEMORY.md is as it was in version 1")

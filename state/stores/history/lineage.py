@@ -134,6 +134,10 @@ class Lineage:
         """Return the numbers of the later versions, in order."""
         return self._column("SELECT number FROM versions WHERE number > ? ORDER BY number", number)
 
+    def emptied_after(self, number: int) -> list[int]:
+        """Return the numbers of the later versions whose records a forgetting emptied."""
+        return self._column("SELECT number FROM versions WHERE number > ? AND length(record) = 0", number)
+
     def version_of(self, dream: str) -> int | None:
         """Return the number of the version that this dream committed; None if it did not commit."""
         found: int | None = self._first("SELECT number FROM versions WHERE dream = ?", dream)
