@@ -148,18 +148,18 @@ def test_what_applied_is_taken_back_by_its_name(browser: Browser, applied: Askin
     assert bond(applied) == {TEA, SHORT}
 
 
-def test_what_waits_is_shown_by_eighty_before_the_latest_changes(browser: Browser, waits: Asking) -> None:
+def test_what_waits_is_shown_by_sixty_before_the_latest_changes(browser: Browser, waits: Asking) -> None:
     with closing(sqlite3.connect(open_workspace(waits.root).state / "state.db")) as connection, connection:
         connection.executemany(
             "INSERT INTO proposals SELECT ?, dream, at, operation, why FROM proposals WHERE number = 1",
             [(at,) for at in range(11, 101)],
         )
-    first, later = (browser.get(f"/w/{waits.name}/review{start}") for start in ("", "?number=89"))
-    for page, every in ((first, [1, 2, *range(11, 89)]), (later, range(89, 101))):
+    first, later = (browser.get(f"/w/{waits.name}/review{start}") for start in ("", "?number=69"))
+    for page, every in ((first, [1, 2, *range(11, 69)]), (later, range(69, 101))):
         assert re.findall(r'id="proposal-(\d+)"', page.body.decode()) == [str(one) for one in every]
         assert 'id="change-1.1"' in page.body.decode()
-    assert "Accept all 80" in text_of(first)
-    assert "12 more wait" in text_of(first)
+    assert "Accept all 60" in text_of(first)
+    assert "32 more wait" in text_of(first)
 
 
 @pytest.mark.parametrize(
