@@ -87,7 +87,7 @@ class Place:
 
     @property
     def root(self) -> str:
-        """What the addresses of the workspace's pages begin with."""
+        """Return what the addresses of the workspace's pages begin with."""
         return f"/w/{self.workspace}/"
 
 
