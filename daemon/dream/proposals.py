@@ -6,13 +6,11 @@ from datetime import datetime, timedelta
 
 from daemon.dream.memory import WorkspaceMemory, commit_owners
 from daemon.dream.snapshot import as_input, standing
-from daemon.workspace.document import read_document, settle_document
+from daemon.workspace.document import page_of, settle_document
 from daemon.workspace.stores import Store, utc_now
 from graphs.review import Asked, Carried, settle_proposals, still_applies
 from state.changes.change import CurrentLine
-from state.changes.owner import lines_in
 from state.changes.page import Page
-from state.document.merge import working
 from state.document.operations import Refusal
 from state.dream import Dream, Kind
 from state.stores.database.connection import transaction
@@ -36,7 +34,7 @@ class Settled:
 def open_proposals(store: Store) -> list[tuple[Proposal, tuple[CurrentLine, ...]]]:
     """Return the proposals that still apply to MEMORY.md as its owner left it, each with its lines as they stood."""
     waiting = store.proposals.all()
-    page = _page(store) if waiting else Page("", (), 1)
+    page = page_of(store) if waiting else Page("", (), 1)
     return [(one, lines) for one, lines in _with_lines(store, waiting) if _applies(one, lines, page)]
 
 
@@ -45,7 +43,7 @@ def drop_stale(store: Store, now: datetime) -> int:
     proposals = store.proposals
     if not (waiting := proposals.all()):
         return 0
-    page = _page(store)
+    page = page_of(store)
     stale = [one.number for one, lines in _with_lines(store, waiting) if not _applies(one, lines, page)]
     with transaction(store.connection):
         store.memory.check()
@@ -56,11 +54,11 @@ def drop_stale(store: Store, now: datetime) -> int:
 def settle(store: Store, accept: Collection[int], decline: Collection[int]) -> Settled:
     """Carry out the owner's answers as one version. Raise NotFoundError for a number that does not wait."""
     settle_document(store)
-    proposals, now = store.proposals, utc_now()
+    proposals = store.proposals
     wanted = _with_lines(store, [proposals.get(number) for number in dict.fromkeys(accept)])
     declined = {number: proposals.get(number).operation for number in dict.fromkeys(decline)}
     accepted = {one.number: _asked(store, one, lines) for one, lines in wanted if not one.is_erased}
-    snapshot = standing(store, f"{now:%Y%m%dT%H%M%S%f}Z", now)
+    snapshot = standing(store, utc_now())
     carried = settle_proposals(snapshot, accepted, declined, WorkspaceMemory(store))
     outdated = (*carried.outdated, *(one.number for one, _ in wanted if one.is_erased))
     dream = _committed(store, carried)
@@ -91,9 +89,3 @@ def _with_lines(store: Store, proposals: Collection[Proposal]) -> list[tuple[Pro
 
 def _applies(one: Proposal, lines: tuple[CurrentLine, ...], page: Page) -> bool:
     return not one.is_erased and still_applies(one.operation, lines, page)
-
-
-def _page(store: Store) -> Page:
-    """Return the lines of MEMORY.md as its owner left it."""
-    text, _ = read_document(store.workspace, store.connection)
-    return Page("", lines_in(working(text), store.lineage.current_lines()), 1)

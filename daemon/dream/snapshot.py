@@ -146,13 +146,13 @@ def _from_where_it_stopped(store: Store, evidence: Sequence[Evidence]) -> tuple[
     return tuple(found)
 
 
-def standing(store: Store, dream: str, now: datetime) -> Snapshot:
+def standing(store: Store, now: datetime) -> Snapshot:
     """Return the snapshot for a change by the owner: MEMORY.md and its constraints, without input.
 
     Pending input stays pending.
     """
     left = store.meta.get(NOTES_LEFT)
-    return replace(_standing(store, dream, Reason.MANUAL, now), waiting=int(left or 0))
+    return replace(_standing(store, f"{now:%Y%m%dT%H%M%S%f}Z", Reason.MANUAL, now), waiting=int(left or 0))
 
 
 def _standing(store: Store, dream: str, reason: Reason, now: datetime) -> Snapshot:

@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 
 from daemon.dream.memory import commit_owners
 from daemon.dream.snapshot import standing
@@ -10,7 +9,7 @@ from daemon.dream.standing import shown
 from daemon.workspace.document import settle_document
 from daemon.workspace.stores import Store, utc_now
 from graphs.review import CONFLICT, Carried, Wish, change_lines
-from state.dream import EDIT, Dream, Snapshot
+from state.dream import EDIT, Dream
 from state.errors import ConflictError, DreamdError, NotFoundError, RejectedError
 
 _UNCHANGED = "nothing was changed; look at MEMORY.md as it is now"
@@ -34,7 +33,7 @@ def change(store: Store, wishes: Sequence[Wish], digest: str = "") -> tuple[Drea
     content = store.memory.disk.read_optional(store.workspace.document) or b""
     if digest and hashlib.sha256(content).hexdigest() != digest:
         raise ConflictError("MEMORY.md is not what it was when you looked at it", _UNCHANGED)
-    done = change_lines(_read(store, utc_now()), wishes, lambda text: shown(store, text)[0])
+    done = change_lines(standing(store, utc_now()), wishes, lambda text: shown(store, text)[0])
     if done.dream is None:
         raise _refused(done)
     return commit_owners(store, done.dream, f"{EDIT} by the owner", done.dream.reason), done.texts
@@ -54,7 +53,3 @@ def _refused(done: Carried) -> DreamdError:
     error = kind(f"{next(iter(fields.values()))}{more}", _UNCHANGED)
     error.details = {"fields": fields}
     return error
-
-
-def _read(store: Store, now: datetime) -> Snapshot:
-    return standing(store, f"{now:%Y%m%dT%H%M%S%f}Z", now)

@@ -6,14 +6,12 @@ from datetime import datetime
 from itertools import islice
 
 from daemon.journal.crystal import Evidence, evidence_of
-from daemon.workspace.document import read_document
+from daemon.workspace.document import page_of, read_document
 from daemon.workspace.stores import Store
 from graphs.review import inverse_of
 from state.changes.change import Change, CurrentLine
-from state.changes.owner import lines_in
 from state.changes.page import Page
 from state.document.document import parse
-from state.document.merge import working
 from state.document.operations import Why
 from state.document.sections import SectionName
 from state.dream import HUMAN, Dream
@@ -90,7 +88,8 @@ def story_of_line(store: Store, what: str) -> tuple[LineStory, ...]:
     """
     life = store.lineage.life(what.strip().upper())
     lives = [life] if life else store.lineage.lives(what, MAX_LINES) if normalise(what) else []
-    stories = [_story(store, life) for life in lives]
+    page = page_of(store)
+    stories = [_story(store, life, page) for life in lives]
     if not any(one.stands for one in stories):
         stories = [*_by_hand(store, what), *stories]
     if not stories:
@@ -98,14 +97,14 @@ def story_of_line(store: Store, what: str) -> tuple[LineStory, ...]:
     return tuple(stories[:MAX_LINES])
 
 
-def _story(store: Store, life: LineLife) -> LineStory:
+def _story(store: Store, life: LineLife, page: Page) -> LineStory:
     lineage, lives = store.lineage, [life, *store.lineage.ancestors(life.id)]
     ids = {one.id for one in lives}
     versions = {one.born_in for one in lives} | {one.died_in for one in lives if one.died_in is not None}
     entries = [
         entry
         for number in sorted(versions, reverse=True)
-        for entry in _entries(store, number)
+        for entry in _entries(store, number, page)
         if not ids.isdisjoint(line.id for line in (*entry.old, *entry.new))
     ]
     if life.born_in not in {one.version for one in entries}:  # the lines of a version outlive its record
@@ -167,19 +166,12 @@ def entries_of(store: Store, record: Dream) -> tuple[Entry, ...]:
     return tuple(_told(store, record, place, one) for place, one in _named(record))
 
 
-def page_of(store: Store) -> Page:
-    """Return the lines of MEMORY.md as its owner left it."""
-    text, _ = read_document(store.workspace, store.connection)
-    return Page("", lines_in(working(text), store.lineage.current_lines()), 1)
-
-
-def _entries(store: Store, number: int, page: Page | None = None) -> Iterator[Entry]:
+def _entries(store: Store, number: int, page: Page) -> Iterator[Entry]:
     """Yield the changes of a version, the last first; nothing without its record."""
     try:
         record = store.memory.version(number)
     except (NotFoundError, StorageError):  # 'dreamd doctor' reports it
         return
-    page = page or page_of(store)
     for place, change in reversed(_named(record)):
         yield replace(_told(store, record, place, change), undoable=inverse_of(change, page) is not None)
 

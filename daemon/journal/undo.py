@@ -23,9 +23,9 @@ def undo(store: Store, names: Sequence[str]) -> Undone:
     settle_document(store)
     changes = {name: change for said in names for name, change in _named(store, said)}
     rested = [line.id for change in changes.values() for line in change.gone]
-    now = utc_now()
-    snapshot = standing(store, f"{now:%Y%m%dT%H%M%S%f}Z", now)
-    done = undo_changes(snapshot, changes, WorkspaceMemory(store), store.lineage.evidence_of(rested))
+    done = undo_changes(
+        standing(store, utc_now()), changes, WorkspaceMemory(store), store.lineage.evidence_of(rested)
+    )
     if done.dream is None:
         return done
     return replace(done, dream=commit_owners(store, done.dream, f"undo of {done.dream.reason}", "by the owner"))

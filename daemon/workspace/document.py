@@ -4,16 +4,15 @@ from collections.abc import Iterator
 from sqlite3 import Connection
 
 from daemon.workspace.stores import Store
+from state.changes.owner import lines_in
+from state.changes.page import Page
 from state.document.document import parse
-from state.document.merge import with_lines_of
+from state.document.merge import with_lines_of, working
 from state.errors import DocumentError
 from state.stores.disk.disk import Disk, change_text
 from state.stores.disk.workspace import Workspace
 from state.stores.history.reading import Found, reading
 from state.text.words import counted
-
-# How many later versions are searched for a former MEMORY.md.
-_LATER = 5
 
 
 def read_document(workspace: Workspace, connection: Connection) -> tuple[str, tuple[str, ...]]:
@@ -24,6 +23,12 @@ def read_document(workspace: Workspace, connection: Connection) -> tuple[str, tu
     """
     read = reading(workspace, connection)
     return read.text, (read.problem,) if read.problem else ()
+
+
+def page_of(store: Store) -> Page:
+    """Return the lines of MEMORY.md as its owner left it, by the ids that the last version gave them."""
+    text, _ = read_document(store.workspace, store.connection)
+    return Page("", lines_in(working(text), store.lineage.current_lines()), 1)
 
 
 def settle_document(store: Store) -> None:

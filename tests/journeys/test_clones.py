@@ -72,7 +72,7 @@ def trusts(dreamd: Caller, root: Path) -> dict[str, str]:
 def obeyed(root: Path) -> tuple[str, ...]:
     """Return the rules that a dream is told."""
     with open_exclusive(open_workspace(root), Config(), "a test") as store:
-        return standing(store, "D", utc_now()).genome
+        return standing(store, utc_now()).genome
 
 
 def dreamt(dreamd: Caller, root: Path) -> str:

@@ -49,10 +49,10 @@ def entry_rows(one: Entry) -> Iterator[str]:
     by = f" by {one.author}" if one.author else ""
     yield f"{one.name}  {one.why} · {one.section} · {one.cause}{by} · {one.at:%Y-%m-%d %H:%M %Z}"
     same = {line.text for line in one.old} & {line.text for line in one.new}  # pinned, moved or weighed
-    for sign, wordings in (("-", one.old), ("+", one.new)):
-        for line in wordings:
-            mark = " " if line.text in same else sign
-            yield from (f"   {mark} {row}" for row in visible(line.text).split("\n") if mark != " " or sign == "+")
+    yield from (f"   - {row}" for line in one.old if line.text not in same for row in visible(line.text).split("\n"))
+    for line in one.new:
+        sign = " " if line.text in same else "+"
+        yield from (f"   {sign} {row}" for row in visible(line.text).split("\n"))
     yield from (f"   {row}" for row in _grounds(one.evidence))
     if not one.undoable:
         yield "   its lines have changed since"
