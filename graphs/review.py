@@ -29,7 +29,7 @@ from state.document.document import parse
 from state.document.operations import Action, Operation, Refusal, Why
 from state.document.pointer import parse_pointer
 from state.document.sections import SectionName
-from state.dream import EDIT, REVIEW, UNDO, Correction, Dream, Evidence, Kind, Snapshot, Usage
+from state.dream import EDIT, RESTORE, REVIEW, UNDO, Answer, Correction, Dream, Evidence, Kind, Snapshot, Usage
 from state.text.words import normalise, numbers
 from state.trust import Trust
 
@@ -56,6 +56,7 @@ _DONE = {
     LineAction.EDIT: "edited", LineAction.DELETE: "deleted", LineAction.PIN: "pinned", LineAction.UNPIN: "unpinned",
     LineAction.WRONG: "wrong", LineAction.ADD: "added",
 }  # fmt: skip
+_BY_OWNER = frozenset((EDIT, REVIEW, UNDO, RESTORE))
 _PINS = (LineAction.PIN, LineAction.UNPIN)
 _WRITES = frozenset((Action.ADD, Action.REVISE, Action.MERGE, Action.RECALL))
 
@@ -220,16 +221,33 @@ class Review(Sheet):
 
 
 def undo_changes(
-    snapshot: Snapshot, changes: Mapping[str, Change], archive: Memory, evidence: Mapping[str, tuple[str, ...]]
+    snapshot: Snapshot,
+    changes: Mapping[str, Change],
+    archive: Memory,
+    evidence: Mapping[str, tuple[str, ...]],
+    versions: Sequence[Dream] = (),
 ) -> Undone:
-    """Undo these changes, given by name, in order. `evidence` has the crystals behind former lines, by line id."""
+    """Undo these changes, given by name, in order. `evidence` has the crystals behind former lines, by line id.
+
+    Of whole `versions` what they deleted may be written again, and what they answered is asked again.
+    """
     review = Review(replace(snapshot, seeds=(), notes=(), taken=()))
     done = tuple(name for name, change in changes.items() if review.undo(change, evidence))
     outdated = tuple(name for name in changes if name not in done)
-    if not done:
+    whole = [one for one in versions if not any(name.startswith(f"{one.number}.") for name in outdated)]
+    answers = tuple(answer.inverse for one in whole for answer in one.answers)
+    for one in whole:
+        review.lifted += one.tombstones
+        # What its owner wrote is theirs to write again.
+        own = {line.text for line in one.came} if one.cause in _BY_OWNER else set()
+        review.unwanted = [*(text for text in review.unwanted if text not in own), *one.lifted_tombstones]
+    if not (done or answers or review.lifted):
         return Undone(None, (), outdated)
-    fit(review, archive)
-    return Undone(review.version(UNDO, f"change{'s' * (len(done) > 1)} {', '.join(done)}"), done, outdated)
+    if done:
+        fit(review, archive)
+    names = done or tuple(str(one.number) for one in whole)
+    version = review.version(UNDO, f"change{'s' * (len(names) > 1)} {', '.join(names)}")
+    return Undone(replace(version, answers=answers), names, outdated)
 
 
 def inverse_of(change: Change, page: Page) -> Change | None:
@@ -294,12 +312,12 @@ def settle_proposals(
         if stays is not None:
             done.remove(number)
             refused[number] = stays
-    settled = (*done, *declined)
-    if not settled:
+    answers = (*(Answer(one, "accepted") for one in done), *(Answer(one, "declined") for one in declined))
+    if not answers:
         return Carried(None, refused, outdated=tuple(outdated))
     words = {"accepted": done, "declined": declined}
     reason = "; ".join(f"{word} {', '.join(map(str, numbers))}" for word, numbers in words.items() if numbers)
-    dream = replace(review.version(REVIEW, reason), settled=settled)
+    dream = replace(review.version(REVIEW, reason), answers=answers)
     return Carried(dream, refused, {}, tuple(done), tuple(outdated))
 
 

@@ -256,13 +256,27 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class Answer:
+    """What a version made of a proposal: `now` accepted, declined or dropped, `was` that before; empty: it waits."""
+
+    number: int
+    now: str
+    was: str = ""
+
+    @property
+    def inverse(self) -> "Answer":
+        """Return what takes it back."""
+        return Answer(self.number, self.was, self.now)
+
+
+@dataclass(frozen=True, slots=True)
 class Dream:
     """A version: everything it changes, and why.
 
     Applying `changes` to `before` and stamping the result gives `after`. If the owner changed MEMORY.md meanwhile
     (`joined`), they are applied to the owner's text, as far as their lines stand there. Committing the same dream
-    again changes nothing. `proposed` are the changes that need the owner's yes, `settled` the numbers of proposals
-    that this version settles, `corrections` lines the owner called wrong. `crystals` are new ones, `taken` the rows
+    again changes nothing. `proposed` are the changes that need the owner's yes, `answers` what it makes of former
+    proposals, `corrections` lines the owner called wrong. `crystals` are new ones, `taken` the rows
     of the consumed notes. A restore lists in `dreamt` the crystals that are input again, in `redreamt` those that no
     longer are, and in `remarks` the notes likewise. `newest` is the row of the last crystal
     when the dream read (crystals up to it that it passed over are no longer news), `waiting` the number of notes left
@@ -293,7 +307,7 @@ class Dream:
     problems: tuple[str, ...] = ()
     joined: bool = False
     proposed: tuple[Proposed, ...] = ()
-    settled: tuple[int, ...] = ()
+    answers: tuple[Answer, ...] = ()
     newest: int = 0
     waiting: int = 0
     corrections: tuple[Correction, ...] = ()
@@ -305,7 +319,7 @@ class Dream:
     @property
     def changes_nothing(self) -> bool:
         """Return whether MEMORY.md and its ledger stay the same, apart from the stamp."""
-        made = (self.changes, self.proposed, self.settled, self.tombstones, self.lifted_tombstones, self.corrections)
+        made = (self.changes, self.proposed, self.answers, self.tombstones, self.lifted_tombstones, self.corrections)
         return not any(made)
 
     @property

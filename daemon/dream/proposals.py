@@ -1,7 +1,7 @@
 """Proposals: changes that only their owner may allow, from the dream that asks to the owner's answer."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from daemon.dream.memory import WorkspaceMemory, commit_owners
@@ -21,7 +21,8 @@ from state.stores.database.tables import Proposal
 class Settled:
     """What became of the owner's answers, by the numbers of the proposals. `dream` is the version that they made.
 
-    `outdated` ones no longer apply and are dropped; `refused` ones a guard refused, and they still wait.
+    `outdated` ones no longer apply and are dropped; `refused` ones a guard refused, and they still wait. `already`
+    have an answer, which stays.
     """
 
     dream: Dream | None
@@ -29,6 +30,7 @@ class Settled:
     declined: tuple[int, ...]
     outdated: tuple[int, ...]
     refused: Mapping[int, Refusal]
+    already: Mapping[int, str] = field(default_factory=dict)
 
 
 def open_proposals(store: Store) -> list[tuple[Proposal, tuple[CurrentLine, ...]]]:
@@ -52,11 +54,13 @@ def drop_stale(store: Store, now: datetime) -> int:
 
 
 def settle(store: Store, accept: Collection[int], decline: Collection[int]) -> Settled:
-    """Carry out the owner's answers as one version. Raise NotFoundError for a number that does not wait."""
+    """Carry out the owner's answers as one version. Raise NotFoundError for a number that is not known."""
     settle_document(store)
     proposals = store.proposals
-    wanted = _with_lines(store, [proposals.get(number) for number in dict.fromkeys(accept)])
-    declined = {number: proposals.get(number).operation for number in dict.fromkeys(decline)}
+    named = {number: proposals.get(number) for number in dict.fromkeys((*accept, *decline))}
+    already = {number: one.answer for number, one in named.items() if one.answer}
+    wanted = _with_lines(store, [named[number] for number in dict.fromkeys(accept) if number not in already])
+    declined = {number: named[number].operation for number in dict.fromkeys(decline) if number not in already}
     accepted = {one.number: _asked(store, one, lines) for one, lines in wanted if not one.is_erased}
     snapshot = standing(store, utc_now())
     carried = settle_proposals(snapshot, accepted, declined, WorkspaceMemory(store))
@@ -64,14 +68,14 @@ def settle(store: Store, accept: Collection[int], decline: Collection[int]) -> S
     dream = _committed(store, carried)
     with transaction(store.connection):
         store.memory.check()
-        proposals.drop((*outdated, *declined))
-    return Settled(dream, carried.done, tuple(declined), outdated, carried.refused)
+        proposals.drop(outdated)
+    return Settled(dream, carried.done, tuple(declined), outdated, carried.refused, already)
 
 
 def _committed(store: Store, carried: Carried) -> Dream | None:
-    """Commit the version; none if nothing is accepted and no text declined."""
+    """Commit the version, if any."""
     dream = carried.dream
-    if dream is None or not (dream.changes or dream.tombstones):
+    if dream is None:
         return None
     return commit_owners(store, dream, f"{dream.cause}: {dream.reason}", "by the owner")
 

@@ -13,7 +13,7 @@ from state.document.document import parse
 from state.document.operations import Why
 from state.document.pointer import parse_pointer
 from state.document.sections import SectionName
-from state.dream import RESTORE, Dream, Remark
+from state.dream import RESTORE, Answer, Dream, Remark
 from state.errors import NotFoundError, StorageError
 from state.signals.hormones import mood
 from state.stores.history.lineage import Lineage
@@ -61,9 +61,22 @@ def restore(store: Store, number: int) -> Dream:
         tombstones=tuple(one for one in lifted if normalise(one) not in present),
         lifted_tombstones=tuple(one for one in store.lineage.tombstones() if normalise(one) in present),
         problems=(*problems, *lost.values()),
-        settled=tuple(one.number for record in later for one in store.proposals.of(record.id)),
+        answers=tuple(_answers(store, later)),
     )
     return commit_owners(store, dream, f"restore of version {number}", f"version {number} again")
+
+
+def _answers(store: Store, later: Sequence[Dream]) -> Iterator[Answer]:
+    """Yield what becomes of proposals: those of these versions are dropped, others are as before their answers."""
+    first = {answer.number: answer for record in reversed(later) for answer in record.answers}
+    dropped = {one.number for record in later for one in store.proposals.of(record.id)}
+    for number in sorted(dropped | first.keys()):
+        one = store.proposals.find(number)
+        if one is None:
+            continue
+        now = "dropped" if one.dream in {record.id for record in later} else first[number].was
+        if now != one.answer:
+            yield Answer(number, now, one.answer)
 
 
 def _later(memory: Memory, lineage: Lineage, number: int) -> tuple[list[Dream], dict[int, str]]:

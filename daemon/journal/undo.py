@@ -6,25 +6,32 @@ from dataclasses import replace
 
 from daemon.dream.memory import WorkspaceMemory, commit_owners
 from daemon.dream.snapshot import standing
+from daemon.journal.restore import restore
 from daemon.workspace.document import settle_document
 from daemon.workspace.stores import Store, utc_now
 from graphs.review import Undone, undo_changes
 from state.changes.change import Change
+from state.dream import RESTORE
 from state.errors import NotFoundError, UsageError
 
 _NAME = re.compile(r"([1-9]\d{0,8})(?:\.([1-9]\d{0,5}))?")
 
 
 def undo(store: Store, names: Sequence[str]) -> Undone:
-    """Undo changes, or all changes of versions, as one version; those whose lines have changed since stay.
+    """Undo changes, or whole versions, as one version; changes whose lines have changed since stay.
 
     Raise NotFoundError for a version or a change that is unknown.
     """
     settle_document(store)
+    latest = store.lineage.last_version()
+    if list(names) == [str(latest)] and store.memory.version(latest).cause == RESTORE:
+        # What was consumed before the restore is consumed again, too.
+        return Undone(restore(store, latest - 1), (str(latest),), ())
     changes = {name: change for said in names for name, change in _named(store, said)}
+    versions = [store.memory.version(int(said)) for said in names if said.isdecimal()]
     rested = [line.id for change in changes.values() for line in change.gone]
     done = undo_changes(
-        standing(store, utc_now()), changes, WorkspaceMemory(store), store.lineage.evidence_of(rested)
+        standing(store, utc_now()), changes, WorkspaceMemory(store), store.lineage.evidence_of(rested), versions
     )
     if done.dream is None:
         return done
@@ -36,8 +43,9 @@ def _named(store: Store, said: str) -> list[tuple[str, Change]]:
     if (match := _NAME.fullmatch(said)) is None:
         raise UsageError(f"{said!r:.40} names no change", "name it like 12.3, or a whole version like 12")
     number, place = int(match[1]), int(match[2] or 0)
-    changes = store.memory.version(number).changes
-    if not changes or place > len(changes):
+    record = store.memory.version(number)
+    changes = record.changes
+    if place > len(changes) or not (changes or record.answers or record.tombstones):
         what = f"version {number} has no change {place}" if place else f"version {number} changed no line"
         raise NotFoundError(what, f"'dreamd changes {number}' lists them")
     if not all(line.id for change in changes for line in (*change.gone, *change.come)):

@@ -26,7 +26,7 @@ from state.document.asking import Ask
 from state.document.document import parse
 from state.document.operations import Action, Operation
 from state.document.sections import SectionName
-from state.dream import EDIT, REVIEW, UNDO, Dream, Proposed, Snapshot, Usage
+from state.dream import EDIT, REVIEW, UNDO, Answer, Dream, Proposed, Snapshot, Usage
 from state.text.words import normalise
 from state.trust import Trust
 from tests.graphs.lives import Life, lives, sentences, snapshots
@@ -152,7 +152,7 @@ def test_an_accepted_one_keeps_its_evidence_and_its_trust() -> None:
     (line,) = made.come
     assert (line.text, line.trust, [one.text for one in made.gone]) == ("Anna prefers coffee.", Trust.AGENT, [TEA])
     assert made.evidence == (one.evidence[0].crystal,)
-    assert (result.done, result.dream.reason, result.dream.settled) == ((7,), "accepted 7", (7,))
+    assert (result.done, result.dream.reason, result.dream.answers) == ((7,), "accepted 7", (Answer(7, "accepted"),))
     assert still_applies(one.operation, one.lines, page(read))
     assert not still_applies(one.operation, one.lines, page(after(read, result.dream)))
 

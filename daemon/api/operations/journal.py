@@ -181,6 +181,14 @@ def _proposed(
 
 
 @dataclass(frozen=True, slots=True)
+class AnsweredBefore:
+    """A proposal that has an `answer` already; it stays."""
+
+    number: int
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
 class RefusedProposal:
     """A proposal that the owner accepted and a guard refused; it still waits."""
 
@@ -192,7 +200,7 @@ class RefusedProposal:
 class Answered:
     """The results of the answers. `version` is the one they made, if any.
 
-    `outdated` ones no longer applied and are dropped; `refused` ones still wait.
+    `outdated` ones no longer applied and are dropped; `refused` ones still wait; `already` were answered before.
     """
 
     version: int | None
@@ -200,6 +208,7 @@ class Answered:
     declined: tuple[int, ...]
     outdated: tuple[int, ...]
     refused: tuple[RefusedProposal, ...]
+    already: tuple[AnsweredBefore, ...] = ()
 
 
 def answered_text(done: Answered) -> str:
@@ -210,6 +219,7 @@ def answered_text(done: Answered) -> str:
         "outdated, so dropped": done.outdated,
     }
     rows = [f"{counted(len(ones), 'proposal')} {word}: {_listed(ones)}" for word, ones in words.items() if ones]
+    rows += [f"{one.number} is already {one.answer}" for one in done.already]
     rows += [f"refused: {one.number} by {one.refusal.guard}: {one.refusal.figures}" for one in done.refused]
     return "\n".join(rows) or "nothing was answered"
 
@@ -231,4 +241,6 @@ def answer_proposals(
         done = settle(store, accept, decline)
     access.mark_changed()
     refused = tuple(RefusedProposal(number, one) for number, one in done.refused.items())
-    return Answered(done.dream.number if done.dream else None, done.accepted, done.declined, done.outdated, refused)
+    already = tuple(AnsweredBefore(number, answer) for number, answer in done.already.items())
+    version = done.dream.number if done.dream else None
+    return Answered(version, done.accepted, done.declined, done.outdated, refused, already)

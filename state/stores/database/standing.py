@@ -12,7 +12,7 @@ _STANDING = """
 SELECT coalesce(latest.number, 0), coalesce(digest, ''), coalesce(id, ''), coalesce(last.reason, ''),
        coalesce(outcome, ''), coalesce(detail, ''), last.version, coalesce(ended_at, started_at, ''),
        coalesce((SELECT id FROM dreams WHERE outcome = 'running' ORDER BY started_at DESC LIMIT 1), ''),
-       (SELECT count(*) FROM proposals), EXISTS (SELECT 1 FROM forgotten)
+       (SELECT count(*) FROM proposals WHERE answer = ''), EXISTS (SELECT 1 FROM forgotten)
 FROM (SELECT 1)
 LEFT JOIN (SELECT * FROM versions WHERE number > 0 ORDER BY number DESC LIMIT 1) latest
 LEFT JOIN (SELECT * FROM dreams WHERE outcome <> 'skipped' ORDER BY started_at DESC LIMIT 1) last

@@ -502,7 +502,7 @@ class CallRow(Declared, table="calls", indexes=(
 
 @dataclass(frozen=True, kw_only=True)
 class Proposal(Declared, table="proposals", indexes=("proposals_by_dream (dream)",)):
-    """A change that waits for its owner's yes since `at`.
+    """A change that waits for its owner's yes since `at`, until the version `answered_in` has its `answer`.
 
     `dream` proposed it; empty if several workspaces agree on the line.
     """
@@ -512,6 +512,8 @@ class Proposal(Declared, table="proposals", indexes=("proposals_by_dream (dream)
     at: datetime
     operation: Operation
     why: str = ""
+    answer: Code = ""
+    answered_in: int = 0
 
     @property
     def is_agreement(self) -> bool:

@@ -235,7 +235,7 @@ class Memory:
         self._lineage.record(new)
         Supersessions(self._crystals).learn(new)
         proposals = Proposals(self._connection)
-        proposals.drop(new.settled)
+        proposals.answer(new.answers, new.number)
         proposals.add(new.id, new.proposed, new.at)
         return new
 

@@ -1,10 +1,10 @@
-"""Proposals: changes that need their owner's yes, a row each until they are accepted, declined or dropped."""
+"""Proposals: changes that need their owner's yes, a row each; answered ones are kept for a while."""
 
 import sqlite3
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from state.dream import Proposed
+from state.dream import Answer, Proposed
 from state.errors import NotFoundError
 from state.stores.database.meta import Meta
 from state.stores.database.tables import Proposal
@@ -27,22 +27,34 @@ class Proposals:
             meta.put(_LAST, str(number))
 
     def all(self) -> list[Proposal]:
-        """Return every proposal, by number."""
-        return self._where("number > 0")
+        """Return those that wait, by number."""
+        return self._where("answer = ''")
 
     def get(self, number: int) -> Proposal:
-        """Return the proposal with this number. Raise NotFoundError."""
-        for one in self._where("number = ?", number):
+        """Return the proposal with this number, also an answered one. Raise NotFoundError."""
+        if (one := self.find(number)) is not None:
             return one
         raise NotFoundError(f"no proposal {number} waits", "'dreamd review' lists them")
 
+    def find(self, number: int) -> Proposal | None:
+        """Return the proposal with this number, if it is kept."""
+        return next(iter(self._where("number = ?", number)), None)
+
     def of(self, dream: str) -> list[Proposal]:
         """Return those of this dream that still wait."""
-        return self._where("dream = ?", dream)
+        return self._where("dream = ? AND answer = ''", dream)
 
     def count(self) -> int:
         """Return how many wait."""
-        return Proposal.table.count(self._connection)
+        return len(self.all())
+
+    def answer(self, answers: Iterable[Answer], version: int) -> None:
+        """Record what a version makes of these. In the caller's transaction."""
+        for one in answers:
+            version_of = version if one.now else 0
+            self._connection.execute(
+                "UPDATE proposals SET answer = ?, answered_in = ? WHERE number = ?", (one.now, version_of, one.number)
+            )
 
     def drop(self, numbers: Sequence[int]) -> None:
         """Delete these. In the caller's transaction."""
@@ -50,10 +62,11 @@ class Proposals:
             Proposal.table.delete(self._connection, "number = ?", number)
 
     def sweep(self, before: datetime) -> int:
-        """Delete what dreams proposed before this moment; return how many. In the caller's transaction.
+        """Delete what was proposed before this moment; return how many of them waited. In the caller's transaction.
 
-        What workspaces agree on stays, because it would be proposed again.
+        What workspaces agree on waits on, because it would be proposed again.
         """
+        Proposal.table.delete(self._connection, "at < ? AND answer <> ''", before)
         return Proposal.table.delete(self._connection, "at < ? AND dream <> ''", before)
 
     def _where(self, which: str, *values: object) -> list[Proposal]:

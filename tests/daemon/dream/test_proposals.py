@@ -10,6 +10,7 @@ import pytest
 from daemon.config.settings import Config, DreamSection, load
 from daemon.dream.proposals import Settled, drop_stale, open_proposals, settle
 from daemon.journal.restore import restore
+from daemon.journal.undo import undo
 from daemon.upkeep.forget import forget
 from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.workspace.status import status
@@ -101,10 +102,40 @@ def test_an_accepted_one_is_a_version_that_a_restore_takes_back(store: Store) ->
     (life,) = store.lineage.lives(TEA)
     assert (life.fate, life.died_in) == (Why.REVISED, done.number)
     assert TEA in {crystal.text for crystal in store.crystals.get([life.crystal])}
-    with pytest.raises(NotFoundError, match="no proposal 1 waits"):
-        accept(store, 1)
     restore(store, done.number - 1)
-    assert (lines(store), waiting(store)) == ({TEA, OLD_PORT}, {})
+    assert (lines(store), waiting(store)) == ({TEA, OLD_PORT}, {1: COFFEE})
+
+
+def test_an_answer_that_is_given_twice_is_told_and_changes_nothing(store: Store) -> None:
+    dreamt(store, COFFEE)
+    version = accept(store, 1).dream
+    assert version is not None
+    for again in (accept(store, 1), settle(store, (), (1,))):
+        assert (again.dream, dict(again.already)) == (None, {1: "accepted"})
+    assert (store.lineage.last_version(), lines(store)) == (version.number, {COFFEE, OLD_PORT})
+
+
+@pytest.mark.parametrize("verdict", ["accepted", "declined"])
+def test_an_answer_is_taken_back_and_that_too(store: Store, verdict: str) -> None:
+    dreamt(store, COFFEE)
+    number, tombstones = store.lineage.last_version() + 1, store.lineage.tombstones()
+    settle(store, *(((1,), ()) if verdict == "accepted" else ((), (1,))))
+    answered = (lines(store), store.lineage.tombstones())
+    undo(store, [str(number)])
+    assert (lines(store), waiting(store), store.lineage.tombstones()) == ({TEA, OLD_PORT}, {1: COFFEE}, tombstones)
+    undo(store, [str(number + 1)])
+    assert ((lines(store), store.lineage.tombstones()), waiting(store)) == (answered, {})
+    undo(store, [str(number + 2)])
+    assert accept(store, 1).accepted == (1,)
+    assert lines(store) == {COFFEE, OLD_PORT}
+
+
+def test_a_restore_that_is_taken_back_brings_back_what_waited_and_consumes_its_notes_again(store: Store) -> None:
+    last = store.lineage.last_version()
+    dreamt(store, COFFEE)
+    restore(store, last)
+    undo(store, [str(store.lineage.last_version())])
+    assert (waiting(store), tuple(store.notes.each_pending())) == ({1: COFFEE}, ())
 
 
 def test_a_restore_to_before_the_dream_that_asked_makes_its_note_pending_and_asks_anew(store: Store) -> None:
@@ -148,7 +179,7 @@ def test_one_whose_line_the_owner_changed_is_not_shown_and_not_applied(store: St
     done = accept(store, 1)
     assert (done.dream, done.outdated, done.accepted) == (None, (1,), ())
     assert "Ada drinks water in the morning" in lines(store)
-    with pytest.raises(NotFoundError):
+    with pytest.raises(NotFoundError, match="no proposal 1 waits"):
         accept(store, 1)
 
 

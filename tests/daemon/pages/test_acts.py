@@ -151,7 +151,7 @@ def test_what_applied_is_taken_back_by_its_name(browser: Browser, applied: Askin
 def test_what_waits_is_shown_by_sixty_before_the_latest_changes(browser: Browser, waits: Asking) -> None:
     with closing(sqlite3.connect(open_workspace(waits.root).state / "state.db")) as connection, connection:
         connection.executemany(
-            "INSERT INTO proposals SELECT ?, dream, at, operation, why FROM proposals WHERE number = 1",
+            "INSERT INTO proposals SELECT ?, dream, at, operation, why, '', 0 FROM proposals WHERE number = 1",
             [(at,) for at in range(11, 101)],
         )
     first, later = (browser.get(f"/w/{waits.name}/review{start}") for start in ("", "?number=69"))
