@@ -378,7 +378,7 @@ def _conclude(store: Store, begun: _Begun, snapshot: Snapshot, ended: Ended) -> 
         detail = ended.why or ("it changed nothing" if record.changes_nothing else "")
         if forgotten:
             detail = f"{counted(forgotten, 'text')} withheld: forgotten"
-        store.ledger.end(dream, "committed", detail, utc_now(), record.number)
+        store.ledger.end(dream, "committed", detail, utc_now(), store.lineage.version_of(dream))
         _settle_session(store.meta, begun.at)
     pending = store.notes.count()
     proposals = store.proposals.count()

@@ -19,16 +19,25 @@ from state.stores.history.ledger import KeptCall, Ledger, PaidStep
 from state.stores.history.lineage import Lineage, Version
 from state.stores.history.memory import Memory
 
+_BEGINNING = 120  # characters of a line
+
 
 @dataclass(frozen=True, slots=True)
 class DreamRun:
-    """A run of the ledger, the version it made, and its cost; without a model, `model` is extractive."""
+    """A run of the ledger, the version it made, and its cost; without a model, `model` is extractive.
+
+    `about` are the beginnings of some lines that it wrote or evicted. Of a run that failed, `notes` is how many it
+    had read, and `taken_at` when a later dream took them in; None: they are pending.
+    """
 
     run: Run
     version: Version | None
     model: str
     spent: Spend
     seconds: float
+    about: tuple[str, ...] = ()
+    notes: int = 0
+    taken_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +81,12 @@ class DreamDetails:
     more: dict[str, int]
 
 
-def described(lineage: Lineage, ledger: Ledger, runs: Iterable[Run]) -> tuple[DreamRun, ...]:
-    """Return the runs with their versions and costs."""
+def described(store: Store, runs: Iterable[Run]) -> tuple[DreamRun, ...]:
+    """Return the runs with their versions and costs, and what they were about."""
     every = tuple(runs)
-    versions = lineage.versions_by_number(run.version for run in every if run.version is not None)
-    paid = ledger.paid(run.id for run in every)
+    numbers = [run.version for run in every if run.version is not None]
+    versions, about = store.lineage.versions_by_number(numbers), store.lineage.topics(numbers)
+    paid, failed = store.ledger.paid(run.id for run in every), store.ledger.failures(run.id for run in every)
     found = []
     for run in every:
         version, (model, spent) = versions.get(run.version or 0), paid.get(run.id, ("", None))
@@ -85,7 +95,10 @@ def described(lineage: Lineage, ledger: Ledger, runs: Iterable[Run]) -> tuple[Dr
         if version is not None:
             spent = spent or Spend(version.calls, version.tokens, version.usd)
             model, seconds = version.model or model, version.seconds or seconds
-        found.append(DreamRun(run, version, model, spent or Spend(), seconds))
+        texts = about.get(version.number, ()) if version is not None else ()
+        topics = tuple(store.shown(text)[:_BEGINNING] for text in texts)
+        notes, taken_at = failed.get(run.id, (0, None))
+        found.append(DreamRun(run, version, model, spent or Spend(), seconds, topics, notes, taken_at))
     return tuple(found)
 
 
@@ -108,7 +121,7 @@ def details(store: Store, run: Run, limit: int) -> DreamDetails:
     """Return everything known about this run, with at most `limit` entries in each list."""
     number = run.version if run.version is not None else store.lineage.version_of(run.id)
     record = _record(store.memory, number)
-    (shown,) = described(store.lineage, store.ledger, [replace(run, version=number)])
+    (shown,) = described(store, [replace(run, version=number)])
     changes = entries_of(store, record) if record else ()
     refused = (record.refused if record else ()) or tuple(store.ledger.rejections(run.id))
     proposals = tuple(one.number for one in store.proposals.of(run.id))

@@ -230,7 +230,7 @@ def dreams(
     with access.read() as store:
         runs = store.ledger.runs(limit + 1, cursor, outcome)
         page = runs[:limit]
-        return DreamPage(described(store.lineage, store.ledger, page), page[-1].id if len(runs) > len(page) else None)
+        return DreamPage(described(store, page), page[-1].id if len(runs) > len(page) else None)
 
 
 @operation("dream_details", reads=True)

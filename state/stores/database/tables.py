@@ -314,7 +314,9 @@ class GapRow(Declared, table="gaps", indexes=("gaps_by_time (last_at)",)):
     last_at: datetime
 
 
-class VersionRow(Declared, table="versions", indexes=("versions_by_dream (dream) WHERE dream <> ''",)):
+class VersionRow(Declared, table="versions", indexes=(
+    "versions_by_dream (dream) WHERE dream <> ''", "versions_by_time (at)",
+)):  # fmt: skip
     """Committed versions of MEMORY.md."""
 
     number: Annotated[int, PRIMARY]
@@ -332,7 +334,11 @@ class VersionRow(Declared, table="versions", indexes=("versions_by_dream (dream)
     seconds: float = 0
     added: int = 0
     revised: int = 0
+    recalled: int = 0
     evicted: int = 0
+    closed: int = 0
+    asked: int = 0
+    sections: Annotated[Code, lambda text: isinstance(json.loads(text), dict)] = "{}"  # how many lines each has
     notes: int = 0
     text: Annotated[str, PACKED] = ""  # empty: it is no longer kept
     # The dream, without texts and crystals.
@@ -387,6 +393,7 @@ class MarkRow(Declared, table="marks", key="end, digest"):
 
 
 class LineRow(Declared, table="lines", indexes=(
+    "lines_by_birth (born_in)",
     "lines_by_death (died_in)",
     "lines_by_successor (successor) WHERE successor <> ''",
     "lines_by_crystal (crystal)",

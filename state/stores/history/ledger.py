@@ -1,6 +1,7 @@
 """The ledger: every run with its outcome and steps, the guards' rejections, paid calls, and people's acts."""
 
 import json
+import re
 import sqlite3
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
@@ -13,7 +14,7 @@ from state.errors import NotFoundError, UsageError
 from state.secrets.policy import DEFAULT, Redaction
 from state.stores.database.connection import transaction, unsynced
 from state.stores.database.meta import Meta
-from state.stores.database.moments import to_text
+from state.stores.database.moments import from_text, to_text
 from state.stores.database.tables import Act, CallRow, RejectionRow, Run, StepRow
 
 # The answers paid by a dream that was killed are used again.
@@ -29,6 +30,14 @@ SELECT ?1, coalesce(max(place) + 1, 0), ?2, ?3, ?4,
        (SELECT coalesce(sum(tokens), 0) FROM calls WHERE dream = ?1) - coalesce(sum(tokens), 0),
        ?5
 FROM steps WHERE dream = ?1
+"""
+_FAILURES = """
+SELECT id, (SELECT figures FROM steps WHERE dream = d.id AND node = 'gather' ORDER BY place DESC LIMIT 1),
+    CASE WHEN NOT EXISTS (SELECT 1 FROM notes WHERE consumed_in IS NULL AND at <= d.started_at) THEN
+        (SELECT started_at FROM dreams later WHERE started_at > d.started_at AND outcome = 'committed'
+         AND NOT EXISTS (SELECT 1 FROM versions WHERE dream = later.id AND cause <> 'dream')
+         ORDER BY started_at LIMIT 1) END
+FROM dreams d WHERE outcome IN ('failed', 'rejected') AND id IN (SELECT value FROM json_each(?))
 """
 ENOUGH = 3
 """After a model has left an input out of this many dreams, none is asked about it again."""
@@ -178,6 +187,18 @@ class Ledger:
             (json.dumps(list(dreams)),),
         )
         return {dream: (model, Spend(*spent)) for dream, model, *spent in rows}
+
+    def failures(self, dreams: Iterable[str]) -> dict[str, tuple[int, datetime | None]]:
+        """Return how many notes each of these dreams that failed had read, and when a later one took them in.
+
+        None: a note from before it is pending.
+        """
+        found = dict[str, tuple[int, datetime | None]]()
+        for dream, figures, taken_at in self._connection.execute(_FAILURES, (json.dumps(list(dreams)),)):
+            read = re.search(r"(\d[\d,]*) notes?\b", figures or "")
+            notes = int(read[1].replace(",", "")) if read else 0
+            found[dream] = notes, from_text(taken_at) if taken_at else None
+        return found
 
     def replay(self, dream: str, digest: str) -> str | None:
         """Return the stored usable answer to this dream's request; None if there is none."""

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -11,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from state.changes.change import CurrentLine
+from state.changes.change import REWORDS, CurrentLine
 from state.document.operations import Why
 from state.document.pointer import parse_pointer
 from state.document.sections import SectionName
@@ -28,11 +29,30 @@ from state.trust import Trust
 _SUCCEEDED_BY_NONE = {Why.EVICTED, Why.UNDONE}
 _POINTERS = SectionName.POINTERS
 _MOST_NAMESAKES = 20
+_SECTIONS = """SELECT json_group_object(section, lines) FROM
+(SELECT section, count(*) AS lines FROM lines WHERE died_in IS NULL GROUP BY section)"""
+
+# A line of another importance is the same one.
+_TOPICS = """
+WITH told AS (
+    SELECT born_in AS version, text, importance, 0 AS has_left FROM lines
+    WHERE born_in IN (SELECT value FROM json_each(?1)) AND section <> ?2 AND lines.id NOT IN (
+        SELECT successor FROM lines old WHERE old.died_in = lines.born_in AND fate = 'weighed')
+    UNION ALL
+    SELECT died_in, text, importance, 1 FROM lines
+    WHERE died_in IN (SELECT value FROM json_each(?1)) AND section <> ?2 AND fate = 'evicted'),
+placed AS (
+    SELECT *, row_number() OVER (PARTITION BY version ORDER BY has_left, importance DESC) AS place FROM told)
+SELECT version, text FROM placed WHERE place <= 4 ORDER BY version, place"""
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One committed version of MEMORY.md, without its text."""
+    """One committed version of MEMORY.md, without its text.
+
+    Its changes: lines that were `added`; `revised`, which is merged, moved and weighed too; `recalled` from their
+    crystals; `evicted`; `closed`, as they were answered or deleted; and those that its owner was `asked` about.
+    """
 
     number: int
     at: datetime
@@ -47,7 +67,10 @@ class Version:
     characters: int
     added: int
     revised: int
+    recalled: int
     evicted: int
+    closed: int
+    asked: int
     notes: int
 
 
@@ -153,6 +176,14 @@ class Lineage:
         which = "WHERE number > 0 AND number IN (SELECT value FROM json_each(?))"
         found = VersionRow.table.read(Version, self._connection, which, json.dumps(list(numbers)))
         return {version.number: version for version in found}
+
+    def topics(self, numbers: Iterable[int]) -> dict[int, tuple[str, ...]]:
+        """Return the most important lines that each of these versions wrote, then those that it evicted."""
+        found: dict[int, tuple[str, ...]] = {}
+        rows = self._connection.execute(_TOPICS, (json.dumps(list(numbers)), _POINTERS.value))
+        for number, text in rows:
+            found[number] = (*found.get(number, ()), text)
+        return found
 
     # Lines.
 
@@ -324,10 +355,12 @@ class Lineage:
 
     def record(self, dream: Dream) -> None:
         """Record a committed dream with its text."""
-        whys = [
+        self._record_lines(dream)
+        self._record_pointers(dream)
+        whys = Counter(
             one.why for one in dream.changes if any(line.section is not _POINTERS for line in one.gone + one.come)
-        ]
-        evicted = [line for line, why in dream.left if why is Why.EVICTED and line.section is not _POINTERS]
+        )
+        left = Counter(why for line, why in dream.left if line.section is not _POINTERS)
         self._add_version(
             dream.usage,
             number=dream.number,
@@ -337,15 +370,17 @@ class Lineage:
             reason=dream.reason,
             model=dream.author,
             seconds=dream.seconds,
-            added=whys.count(Why.ADDED),
-            revised=whys.count(Why.REVISED) + whys.count(Why.MERGED),
-            evicted=len(evicted),
+            added=whys[Why.ADDED],
+            revised=sum(whys[why] for why in REWORDS),
+            recalled=whys[Why.RECALLED],
+            evicted=left[Why.EVICTED],
+            closed=left[Why.ANSWERED] + left[Why.DELETED],
+            asked=len(dream.proposed),
+            sections=self._first(_SECTIONS),
             notes=dream.notes,
             text=dream.after,
             record=encode_record(dream),
         )
-        self._record_lines(dream)
-        self._record_pointers(dream)
         for text in dream.tombstones:
             DeletedLine.table.add(self._connection, None, "INSERT OR IGNORE", text=text, at=dream.at)
         for text in dream.lifted_tombstones:

@@ -129,6 +129,38 @@ def test_of_a_dream_that_was_refused_it_is_said_why_and_what_it_cost(tmp_path: P
         assert (found.diff, found.changes, found.itself) == ("", (), None)
 
 
+def test_a_run_says_what_it_was_about_and_what_became_of_the_notes_of_one_that_failed(tmp_path: Path) -> None:
+    said = ["This is no answer."]
+
+    def silent_once(request: dict[str, Any], number: int) -> str:
+        return said[0] if said else good(request, number)
+
+    with opened(tmp_path / "here", silent_once) as store:
+        noted(store, TEA, f"The key of the gateway is {SECRET}")
+        with pytest.raises(RejectedError):
+            dream_now(store, Reason.MANUAL, Mode.AUTO)
+        (failed,) = dreams.run(reading(store)).dreams
+        assert (failed.notes, failed.taken_at, failed.about) == (2, None, ())
+        said.clear()
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+        done, failed = dreams.run(reading(store)).dreams
+        assert (failed.notes, failed.taken_at) == (2, done.run.started_at)
+        assert done.about[0] == TEA
+        assert SECRET not in repr(done)
+        assert (done.version and done.version.added, done.notes, done.taken_at) == (2, 0, None)
+
+
+def test_a_dream_that_changed_nothing_has_no_version_of_another(tmp_path: Path) -> None:
+    def deaf(request: dict[str, Any], number: int) -> str:
+        names = [name for name, _, _ in inputs_of(request)]
+        return good(request, number) if number == 1 else json.dumps({"operations": [], "consumed": names})
+
+    with opened(tmp_path / "here", deaf) as store:
+        dreamt(store, TEA)
+        found = asked(store, dreamt(store, HERON))
+        assert (found.run.run.outcome, found.run.version, found.changes) == ("committed", None, ())
+
+
 def test_where_no_answers_are_kept_there_is_none(tmp_path: Path) -> None:
     with opened(tmp_path / "here", answers_days=0) as store:
         found = asked(store, dreamt(store, TEA))
