@@ -6,8 +6,11 @@ from dataclasses import dataclass
 
 # Longer texts are compared as a whole: difflib's time grows quadratically.
 _MOST_WORDS = 1_500
-# A word, white space, or a mark; in scripts without spaces, each character.
-_PARTS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W\u3040-\u30ff\u3400-\u9fff]+|\s+|.", re.DOTALL)
+# A word, a number, date or time with the marks inside it, white space, or a mark; in scripts without spaces, each
+# character.
+_PARTS = re.compile(
+    r"[\u3040-\u30ff\u3400-\u9fff]|(?:[^\W\u3040-\u30ff\u3400-\u9fff]|(?<=\d)[.,:/'’-](?=\d))+|\s+|.", re.DOTALL
+)
 
 
 @dataclass(frozen=True, slots=True)

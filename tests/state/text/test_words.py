@@ -168,6 +168,16 @@ def test_of_scripts_without_spaces_a_character_is_a_word() -> None:
     assert same(before) == same(after) == ["明日は"]
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("10:00", "9:45"), ("2026-11-05", "2026-11-26"), ("1,000.50", "1,100.50"), ("3/4", "3/5"), ("v1.2.3", "v1.2.4")],
+)
+def test_a_date_a_time_and_a_number_change_as_a_whole(old: str, new: str) -> None:
+    before, after = word_diff(f"Standup is at {old}.", f"Standup is at {new}.")
+    assert [(part.text, part.changed) for part in before] == [("Standup is at ", False), (old, True), (".", False)]
+    assert [part.text for part in after if part.changed] == [new]
+
+
 def test_long_texts_are_compared_as_wholes() -> None:
     old, new = "a b " * 1_000, "a c " * 1_000
     assert word_diff(old, new) == ((Part(old, changed=True),), (Part(new, changed=True),))
