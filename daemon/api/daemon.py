@@ -233,7 +233,7 @@ def login(
     ] = "",
 ) -> Link:
     """Return a link that logs a browser in, once and within a minute."""
-    return Link(call.link(f"/w/{workspace}/now" if workspace else "/"))
+    return Link(call.link(f"/w/{workspace}/today" if workspace else "/"))
 
 
 HOUSEHOLD: dict[str, AnyOperation] = {one.name: one for one in operations_in(globals())}

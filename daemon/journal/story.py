@@ -148,14 +148,14 @@ def _by_hand(store: Store, what: str) -> Iterator[LineStory]:
 # ------------------------------------------------------------------------------------------------ of versions
 
 
-def latest_entries(store: Store, limit: int, version: int | None = None) -> tuple[Entry, ...]:
-    """Return the changes of this version, or the latest of any, newest first, except those of pointers.
+def latest_entries(store: Store, limit: int, version: int | None = None, since: int = 0) -> tuple[Entry, ...]:
+    """Return the changes of this version, or the latest of those after `since`, newest first; none of pointers.
 
     Raise NotFoundError for an unknown version.
     """
     if version is not None and not store.lineage.has(version):
         raise NotFoundError(f"there is no version {version}", "'dreamd history' lists them")
-    numbers = [version] if version is not None else store.lineage.versions_after(0)[::-1]
+    numbers = [version] if version is not None else store.lineage.versions_after(since)[::-1]
     page = page_of(store)
     found = (one for number in numbers for one in _entries(store, number, page))
     return tuple(islice((one for one in found if one.section != SectionName.POINTERS), limit))

@@ -3,17 +3,17 @@
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime, time
+from datetime import UTC, date, datetime, time, tzinfo
 from functools import cached_property
 from typing import Annotated, ParamSpec, TypeVar
 
 from pydantic import Field
 
 from daemon.api.access import WorkspaceAccess
-from daemon.api.operations.dreams import dream_status
-from daemon.api.operations.memory import diff, restore_version
+from daemon.api.operations.journal import ChangeName, undo_changes
 from daemon.api.operations.operation import Operation
 from daemon.api.operations.request import Request
+from daemon.api.shapes import on_clock
 from daemon.http.calls import from_query
 from daemon.http.logins import Session
 from daemon.observability import logs
@@ -26,36 +26,43 @@ ReplyT = TypeVar("ReplyT")
 RequestT = TypeVar("RequestT", bound=Request)
 
 CSRF = "csrf"
+UNDOES = "undoes"
+"""The field of a form that takes back the person's last act."""
 # A day, as a field of a form has it, of those that Python can reckon with.
 Day = Annotated[date, Field(ge=date(1900, 1, 1), le=date(9998, 12, 31))]
 Version = Annotated[int, Field(ge=1, le=10**9)]
 Start = Annotated[int, Field(ge=0, le=10**9)]
 Cursor = Annotated[str, Field(max_length=10_000)]
-_ADVICE = "the page Dreams has every version, and restores the one that you choose"
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Asks operations of one workspace, for one page or one act of a person at `now`; keeps the replies by name."""
+    """Asks operations of one workspace, for one page or one act of a person at `now`; keeps the replies by name.
+
+    Their moments are on the clock of this `zone`. `looked` is the version that the person saw when they last looked.
+    """
 
     access: WorkspaceAccess
     now: datetime
+    zone: tzinfo = UTC
+    looked: int | None = None
     replies: dict[str, object] = field(default_factory=dict)
 
     def __call__(self, operation: Operation[P, ReplyT], *args: P.args, **kwargs: P.kwargs) -> ReplyT:
         """Return the operation's reply. Raise what it raises."""
-        reply = self.access.run(operation, operation.bind(*args, **kwargs))
+        reply: ReplyT = on_clock(self.access.run(operation, operation.bind(*args, **kwargs)), self.zone)
         self.replies[operation.name] = reply
         return reply
 
 
 @dataclass(frozen=True, slots=True)
 class Undo:
-    """An act that takes another one back: its name and the fields of its form; `page` is that of the other one."""
+    """An act that takes back `what` another one did: its name and the fields of its form; `page` is the other's."""
 
     act: str
     fields: Mapping[str, object]
     page: str = ""
+    what: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +70,14 @@ class Done:
     """What came of an act: `said` to the person; for the ledger `about` what, without words of the memory.
 
     `version` is the one that it made, if any. Who comes from elsewhere sees the page for this `query`. `replies` are
-    shown on the page beside its own.
+    shown on the page beside its own. `again` puts back what was undone, and then `undo` is for the act before.
     """
 
     said: str
     about: str = ""
     version: int | None = None
     undo: Undo | None = None
+    again: Undo | None = None
     query: Mapping[str, object] = field(default_factory=dict)
     replies: Mapping[str, object] = field(default_factory=dict)
 
@@ -137,7 +145,7 @@ def form_of(function: Callable[..., object]) -> type[Request]:
 def request_of(model: type[RequestT], fields: Iterable[tuple[str, str]]) -> RequestT:
     """Return the request in a form; an empty field counts as not given. Raise FieldsError."""
     given = (
-        (name, text.replace("\r\n", "\n")) for name, text in fields if name != CSRF and text
+        (name, text.replace("\r\n", "\n")) for name, text in fields if name not in (CSRF, UNDOES) and text
     )  # browsers send CR LF
     return from_query(model, dict.fromkeys(given))
 
@@ -178,25 +186,21 @@ def _tell(ask: Ask, act: str, session: Session, done: Done, outcome: str) -> Non
         logs.get(workspace=ask.access.workspace.root.name).warning("act_unrecorded", act=act, error=error)
 
 
-def undo_of(made: int | None) -> Undo | None:
-    """Return what takes this version back; None without a version before it."""
-    return Undo("undo", {"version": made - 1, "made": made}) if made is not None and made > 1 else None
+def undo_of(made: int | None, what: str = "") -> Undo | None:
+    """Return what takes back a version that an act made; None without one."""
+    return Undo("undo", {"made": (str(made),)}, what=what) if made else None
 
 
-def _undo(ask: Ask, version: Version, made: Version) -> Done:
-    """Restore the version before an act. Raise ConflictError if that would take along what was written since."""
-    stands = ask(dream_status).version
-    if stands != made:
-        raise ConflictError(
-            f"MEMORY.md was at version {made} then, and is at version {stands} now: nothing was undone", _ADVICE
-        )
-    if ask(diff, file=True).diff:
-        raise ConflictError("MEMORY.md was written by hand since then: nothing was undone", _ADVICE)
-    done = ask(restore_version, version)
-    number = done.dream.number
-    waits = f" {counted(done.pending, 'note waits', 'notes wait')} for the next dream." if done.pending else ""
-    said = f"Undone: MEMORY.md is as it was in version {version}; that is version {number} now.{waits}"
-    return Done(said, f"version {version}", number, undo_of(number))
+def _undo(ask: Ask, made: Annotated[tuple[ChangeName, ...], Field(min_length=1)]) -> Done:
+    """Undo these versions, whatever came after them. Raise ConflictError if their lines have changed since."""
+    done = ask(undo_changes, changes=made)
+    if done.outdated and not done.undone:
+        advice = "the page Dreams has every version, and restores the one that you choose"
+        raise ConflictError("its lines have changed since: nothing was undone", advice)
+    kept = f" {counted(len(done.outdated), 'line')} had changed since, and stays." if done.outdated else ""
+    return Done(
+        f"Undone: all is as it was before.{kept}", f"version {', '.join(made)}", done.version, undo_of(done.version)
+    )
 
 
 UNDO = Act(_undo, "undo", long=True)

@@ -17,8 +17,12 @@ from markupsafe import Markup, escape
 
 from daemon.api.operations.search import how_likely
 from daemon.api.shapes import duration
-from state.text.word_diff import word_diff
+from daemon.journal.crystal import Evidence
+from daemon.journal.summary import local_day
+from daemon.workspace.status import Status
+from state.text.word_diff import changes_in_row, word_diff
 from state.text.words import counted
+from state.trust import Trust
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -48,6 +52,7 @@ _LEADS: tuple[tuple[frozenset[str], re.Pattern[str], str, str], ...] = (
     (frozenset({"session"}), re.compile(r".{1,1000}"), "search", "session"),
 )
 _WIDTH, _HEIGHT = 120.0, 24.0  # of a curve
+_NIGHT = 6  # the hour at which it ends
 
 
 def visible(text: str) -> str:
@@ -69,12 +74,12 @@ def environment() -> "Environment":
         lstrip_blocks=True,
         auto_reload=False,
     )
-    figures = (ago, duration, moment, number, usd, percent, counted, seconds)
-    texts = (short, prose, cut, mark, exact, query, rows, columns, curves, address, how_likely)
+    figures = (ago, soon, on_day, duration, moment, number, usd, percent, counted, seconds)
+    texts = (short, prose, cut, mark, exact, query, rows, columns, curves, address, how_likely, speaker, verdict)
     made.filters |= {one.__name__: one for one in (*figures, *texts)} | {"path": path_part}
     made.tests |= {"record": is_record, "table": is_table, "series": is_series, "wide": is_wide}
     made.tests["moment"] = lambda value: isinstance(value, datetime)
-    made.globals |= {"curve": curve, "bar": bar, "level": level, "word_diff": word_diff}
+    made.globals |= {"curve": curve, "bar": bar, "level": level, "word_diff": word_diff, "row_of": changes_in_row}
     made.globals["ui"] = made.get_template("parts.html").module
     return made
 
@@ -131,6 +136,45 @@ def ago(at: datetime | None, now: datetime) -> Markup:
     span = (now - at).total_seconds()
     words = f"{duration(span)} ago" if span > -1 else f"in {duration(-span)}"
     return Markup('<time datetime="{}" title="{}">{}</time>').format(at.isoformat(), moment(at), words)
+
+
+def on_day(at: datetime, now: datetime) -> Markup:
+    """Say on which day, as people do, as a <time>."""
+    said = "today" if at.date() == now.date() else f"on {local_day(at, now)}"
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(at.isoformat(), moment(at), said)
+
+
+def soon(at: datetime, now: datetime) -> str:
+    """Say when something will be."""
+    days = (at.date() - now.date()).days
+    if days <= 0:
+        return f"at {at:%H:%M}" if at > now else "as soon as it can"
+    clock = f"at {at:%H:%M}"
+    return (
+        f"tonight {clock}"
+        if days == 1 and at.hour < _NIGHT
+        else f"tomorrow {clock}"
+        if days == 1
+        else f"{local_day(at, now)} {clock}"
+    )
+
+
+def speaker(piece: Evidence) -> str:
+    """Say whose words a piece of evidence is."""
+    if piece.trust == Trust.OWNER:
+        return f"{piece.speaker} said" if piece.speaker else "You said"
+    heard = ", after it had read a page or a tool's output" if piece.heard else ""
+    said = {"agent": "Your agent noted", "web": "A page says", "tool": "A tool answered"}
+    return f"{said.get(piece.trust, 'It was said')}{heard}"
+
+
+def verdict(status: Status) -> str:
+    """Say in a word how it stands: stopped, dreaming, wants (its owner's word), or well."""
+    if status.problems:
+        return "stopped"
+    if status.service is not None and status.service.dreaming:
+        return "dreaming"
+    return "wants" if status.proposals else "well"
 
 
 def moment(at: datetime | None) -> str:

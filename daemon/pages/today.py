@@ -1,92 +1,260 @@
-"""Today: what the first page shows, what is above every page, and what wants its owner's word."""
+"""Today: is all well, what is new, what wants its owner's word, and what the memory could not answer."""
 
-from collections.abc import Mapping, Sequence
-from itertools import groupby
+import re
+from collections.abc import Mapping
+from datetime import timedelta
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from daemon.api.operations.dreams import dream_now, dream_status
+from daemon.api.operations.dreams import dream_now, dream_status, dreams
 from daemon.api.operations.journal import (
+    Answered,
     ChangeName,
+    Changes,
     Numbers,
+    ProposedChange,
     answer_proposals,
-    answered_text,
     changes,
     proposals,
     undo_changes,
-    undone_text,
 )
-from daemon.api.operations.signals import current_mood
-from daemon.pages.page import UNDO, Act, Ask, Done, Page, Start, undo_of
+from daemon.api.operations.memory import ChangeOfLine, change_lines, history, lines
+from daemon.api.operations.notes import working_memory_note
+from daemon.api.operations.signals import dismiss_question, gaps
+from daemon.api.operations.upkeep import doctor
+from daemon.dream.standing import StandingLines
+from daemon.journal.summary import OWNERS, Kind, is_owners, local_day, summary
+from daemon.pages.page import UNDO, Act, Ask, Done, Page, Start, Undo, undo_of
+from daemon.pages.templates import verdict
+from daemon.workspace.status import Status
+from graphs.review import LineAction
+from state.document.sections import SectionName
+from state.errors import NotFoundError
+from state.stores.history.lineage import Version
+from state.text.words import counted
 
 Beside = Mapping[str, object]
 
+# So many changes, proposals, questions and runs are read at once.
+_CHANGES, _WAITING, _QUESTIONS, _RUNS = 12, 20, 5, 20
+_MORNING, _EVENING = 6, 18  # hours: what happened between an evening and a morning is of last night
 
-def _now(ask: Ask) -> Beside:
-    ask(dream_status)
-    ask(current_mood)
-    return {}
+
+def _today(ask: Ask, number: Start = 0) -> Beside:
+    """Read how it stands, what is new, and what waits from the proposal `number` on."""
+    status = ask(dream_status)
+    runs = [one for one in ask(dreams, limit=_RUNS).dreams if one.run.outcome != "skipped" and not is_owners(one)]
+    versions = [one for one in ask(history, limit=_RUNS).versions if one.cause not in OWNERS]
+    since = _since(versions, ask.looked)
+    entries = _by_dreams(ask(changes, limit=10 * _CHANGES, since=since)) if versions else []
+    waiting = [one for one in ask(proposals).proposals if one.number >= number]
+    asked = ask(gaps, limit=_QUESTIONS + 1, sort="times").gaps
+    standing = ask(lines)
+    news = [one for one in versions if one.number > since]
+    return {
+        "verdict": verdict(status),
+        "began": _first_day(status),
+        "findings": (),
+        "when": _when(news, ask) if news else "",
+        "counts": _counts(news),
+        "entries": entries[:_CHANGES],
+        "more_entries": len(entries[_CHANGES:]),
+        "last": summary(runs[0]) if runs else None,
+        "failed": runs[0] if runs and summary(runs[0]).kind == Kind.FAILED else None,
+        "waiting": waiting[:_WAITING],
+        "wait": waiting[_WAITING:],
+        "unanswered": _unanswered(standing),
+        "asked": asked[:_QUESTIONS],
+        "more_asked": ask.replies["gaps"].total - len(asked[:_QUESTIONS]),  # type: ignore[attr-defined]
+        "line_count": sum(len(section.lines) for section in standing.sections if section.name),
+    }
+
+
+def _since(versions: list[Version], looked: int | None) -> int:
+    """Return the version after which all is new: the one of the last look, or the one before the last dream."""
+    if not versions:
+        return 0
+    last = versions[0].number - 1
+    return min(last, looked) if looked is not None else last
+
+
+def _when(news: list[Version], ask: Ask) -> str:
+    """Say when what is new happened."""
+    at, now = news[0].at, ask.now
+    if len(news) > 1:
+        return f"Since you looked last, in {counted(len(news), 'dream')},"
+    tonight = now.replace(hour=_MORNING, minute=0)
+    if now.hour < _EVENING and tonight - timedelta(hours=24 + _MORNING - _EVENING) <= at < tonight:
+        return "Last night"
+    if at.date() == now.date():
+        return f"Today at {at:%H:%M}"
+    if at.date() == (now - timedelta(days=1)).date():
+        return f"Yesterday at {at:%H:%M}"
+    return f"On {local_day(at, now)}"
+
+
+def _counts(news: list[Version]) -> Mapping[str, float]:
+    return {
+        "learnt": sum(one.added + one.recalled for one in news),
+        "changed": sum(one.revised for one in news),
+        "put away": sum(one.evicted + one.closed for one in news),
+        "usd": sum(one.usd for one in news),
+    }
+
+
+def _by_dreams(found: Changes) -> list[object]:
+    """Return the changes that dreams made and a person sees: no pointer, and no new weight."""
+    return [
+        one
+        for one in found.changes
+        if one.cause not in OWNERS
+        and one.section != SectionName.POINTERS
+        and [line.text for line in one.old] != [line.text for line in one.new]
+    ]
+
+
+def _first_day(status: Status) -> Mapping[str, bool]:
+    """Return the three things to begin with and whether each is done; nothing once all are."""
+    steps = {
+        "connect": status.last_bootstrap is not None,
+        "note": bool(status.crystals or status.pending.notes),
+        "dream": status.last_dream is not None and status.version > 0,
+    }
+    return {} if all(steps.values()) else steps
+
+
+def _unanswered(standing: StandingLines) -> list[object]:
+    """Return the open questions that stand in MEMORY.md."""
+    return [line for one in standing.sections if one.name == SectionName.GAPS for line in one.lines if line.id]
 
 
 def _frame(ask: Ask, shown: str = "") -> Beside:  # noqa: ARG001 - for the template
-    """Read what is above every page: where one is, what waits, whether it dreams."""
+    """Read what is above every page: where one is, what waits, whether it dreams, how the last dream ended."""
     ask(dream_status)
     return {}
+
+
+# ------------------------------------------------------------------------------------------------ acts
+
+Chosen = Annotated[Numbers, Field(min_length=1)]
+Words = Annotated[str, Field(min_length=1, max_length=16_384)]
+_DISMISSED = "Not important: it is not shown any more."
 
 
 def _dream(ask: Ask) -> Done:
     """Ask for a dream; the page shows how it goes."""
     done = ask(dream_now, wait=False)
     if done.outcome is None:
-        return Done("A dream was asked for: it shows here as it runs.")
+        return Done("It dreams as soon as it can. What comes of it shows here and above.")
     number = done.outcome.dream.number
-    return Done(f"It dreamt: MEMORY.md is at version {number}.", version=number)
-
-
-DREAM = Act(_dream, "dream", long=True)
-NOW = Page("now", "Now", _now, acts=(DREAM,), live=True)
-FRAME = Page("frame", "Frame", _frame)
-
-
-# ------------------------------------------------------------------------------------------------ review
-
-# So many at once; what waits comes first.
-_WAITING, _LATEST = 60, 10
-Chosen = Annotated[Numbers, Field(min_length=1)]
-
-
-def _review(ask: Ask, number: Start = 0) -> Beside:
-    """Read what waits from the proposal `number` on, and the latest changes."""
-    waiting = [one for one in ask(proposals).proposals if one.number >= number]
-    ask(changes, limit=_LATEST)
-    shown = waiting[:_WAITING]
-    order = list(dict.fromkeys(one.section for one in shown))
-    chosen = sorted(shown, key=lambda one: order.index(one.section))
-    return {
-        "every": [one.number for one in shown],
-        "sections": [(section.value, list(group)) for section, group in groupby(chosen, key=lambda one: one.section)],
-        "wait": waiting[_WAITING:],
-    }
+    return Done(f"It dreamt, and MEMORY.md is at version {number}.", version=number)
 
 
 def _answer(ask: Ask, verdict: Literal["accept", "decline"], number: Chosen) -> Done:
     """Accept or decline proposals."""
     answers: dict[str, Numbers] = {verdict: number}
     done = ask(answer_proposals, **answers)
-    return Done(answered_text(done), f"{verdict} {_listed(number)}", done.version, undo_of(done.version))
+    return Done(_said_of(done), f"{verdict} {_listed(number)}", done.version, undo_of(done.version, f"{verdict}ed"))
+
+
+def _said_of(done: Answered) -> str:
+    """Say what became of answers, in words of people."""
+    said = [
+        f"{counted(len(ones), 'change')} {word}"
+        for ones, word in ((done.accepted, "accepted"), (done.declined, "declined"), (done.outdated, "out of date"))
+        if ones
+    ]
+    said += [f"already {answer}" for answer in dict.fromkeys(one.answer for one in done.already)]
+    said += [f"not possible: {one.refusal.figures}" for one in done.refused]
+    text = "; ".join(said)
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _rewrite(ask: Ask, number: Annotated[int, Field(ge=1, le=10**9)], text: Words) -> Done:
+    """Write the line oneself in place of what is proposed."""
+    one = next((one for one in ask(proposals).proposals if one.number == number), None)
+    if one is None:
+        raise NotFoundError("this does not wait any more: it was answered or its line has changed", "look again")
+    if text.strip() == one.new:
+        return _answer(ask, "accept", (number,))
+    written = ask(change_lines, changes=tuple(_own_words(one, text)))
+    answered = ask(answer_proposals, decline=(number,))
+    made = tuple(str(version) for version in (answered.version, written.version) if version is not None)
+    undo = Undo("undo", {"made": made}, what="your own words")
+    return Done("The line says it in your words.", f"rewrite {number}", written.version, undo)
+
+
+def _own_words(one: ProposedChange, text: str) -> list[ChangeOfLine]:
+    """Return the changes that put the owner's words in place of the lines of a proposal."""
+    if not one.old:
+        return [ChangeOfLine(action=LineAction.ADD, section=one.section, text=text)]
+    first, *others = one.old
+    return [
+        ChangeOfLine(action=LineAction.EDIT, section=one.section, expected=first, text=text),
+        *(ChangeOfLine(action=LineAction.DELETE, section=one.section, expected=each) for each in others),
+    ]
 
 
 def _take_back(ask: Ask, name: ChangeName) -> Done:
     """Undo a change of any version."""
     done = ask(undo_changes, changes=(name,))
-    return Done(undone_text(done), f"undo {name}", done.version, undo_of(done.version))
+    said = (
+        "Undone: the line is as it was before." if done.undone else "Its line has changed since: nothing was undone."
+    )
+    return Done(said, f"undo {name}", done.version, undo_of(done.version, "the undo"))
 
 
-def _listed(numbers: Sequence[int]) -> str:
+def _note(
+    ask: Ask, text: Words, question: str = "", line: Annotated[str, Field(pattern=r"^(L\d{1,9})?$")] = ""
+) -> Done:
+    """Note something; of an open question, the answer: then it is asked no more."""
+    asked = re.sub(r"[\s?？؟]+$", "", question)
+    ask(working_memory_note, f"{asked}: {text}" if asked else text, replaces=line)
+    if asked and not line:
+        ask(dismiss_question, question)
+    return Done("Noted. Your agent reads it from its next start on, and the next dream takes it in.", "a note")
+
+
+def _dismiss(ask: Ask, question: Words, undo: Literal["true", "false"] = "false") -> Done:
+    """Close an open question that is not important, or open it again."""
+    if undo == "true":
+        ask(dismiss_question, question, undo=True)
+        return Done("It is asked again.", "a question", undo=Undo("dismiss", {"question": question}))
+    ask(dismiss_question, question)
+    back = Undo("dismiss", {"question": question, "undo": "true"}, what="the question")
+    return Done(_DISMISSED, "a question", undo=back)
+
+
+def _dismiss_line(ask: Ask, id: Annotated[str, Field(pattern=r"^L\d{1,9}$")], expected: Words) -> Done:
+    """Delete a question that stands in MEMORY.md."""
+    gone = ChangeOfLine(action=LineAction.DELETE, line=id, expected=expected)
+    done = ask(change_lines, changes=(gone,))
+    return Done(_DISMISSED, f"delete {id}", done.version, undo_of(done.version, "the question"))
+
+
+def _examine(ask: Ask) -> Done:
+    """Have the doctor look at everything; what it found is seen once."""
+    return Done("Examined.", replies={"findings": ask(doctor).findings})
+
+
+def _listed(numbers: Numbers) -> str:
     more = f" and {len(numbers) - 20} more" if len(numbers) > 20 else ""
     return f"{', '.join(map(str, numbers[:20]))}{more}"
 
 
-_ANSWERS = (Act(_answer, "answer", long=True), Act(_take_back, "take_back", long=True), UNDO)
-REVIEW = Page("review", "Review", _review, acts=_ANSWERS, live=True)
+DREAM = Act(_dream, "dream", long=True)
+ANSWER = Act(_answer, "answer", long=True)
+_ACTS = (
+    DREAM,
+    ANSWER,
+    Act(_rewrite, "rewrite", long=True),
+    Act(_take_back, "take_back", long=True),
+    Act(_note, "note"),
+    Act(_dismiss, "dismiss"),
+    Act(_examine, "examine", long=True, reads=True),
+    Act(_dismiss_line, "dismiss_line", long=True),
+    UNDO,
+)
+TODAY = Page("today", "Today", _today, acts=_ACTS, live=True)
+FRAME = Page("frame", "Frame", _frame)

@@ -23,7 +23,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from daemon.api.operations.dreams import dream_status
+from daemon.api.operations.dreams import dream_status, dreams
 from daemon.api.operations.request import Request as Fields
 from daemon.api.shapes import on_clock
 from daemon.http.access_policy import LOGIN_PATH, STATIC_PATH
@@ -32,14 +32,17 @@ from daemon.http.errors import HttpError
 from daemon.http.logins import MOST_SESSIONS, Logins, Session, cookie
 from daemon.http.middleware import SESSION, USER
 from daemon.http.window import Handler
-from daemon.pages.generic import page_of
-from daemon.pages.page import CSRF, Ask, Done, Page, Start, carry_out, form_of, request_of
+from daemon.journal.summary import ended
+from daemon.pages.page import CSRF, UNDOES, Ask, Done, Page, Start, Undo, carry_out, form_of, request_of
 from daemon.pages.templates import query as encoded
 from daemon.pages.templates import rendered
+from daemon.pages.today import FRAME
 from daemon.pages.views import FIRST, NAVIGATION, PAGES
 from daemon.workspace.stores import utc_now
 from state.codec import encode
+from state.dream import Reason
 from state.errors import DreamdError, NotFoundError, OverloadedError, UnknownWorkspaceError
+from state.zone import local
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Scope
@@ -64,6 +67,13 @@ MOST_WORKSPACES = 50
 MOST_STREAMS = 64
 _MOST_FIELDS = 2_000
 _LOOK_SECONDS = 0.25
+_MOST_UNDOS = 20
+_FEW_RUNS = 5
+_LATELY_SECONDS = 120.0
+# Which version a person saw on the first page, and when they looked: a look after so long is another visit.
+_LOOKED = "dreamd_looked"
+_VISIT_SECONDS = 1_800.0
+_A_YEAR_SECONDS = 31_536_000
 # A line that says nothing, so that both sides notice when the other one has gone.
 _SIGN_SECONDS = 15.0
 _EVENT_ID = re.compile("[0-9a-f]{16}")
@@ -89,6 +99,35 @@ class Place:
     def root(self) -> str:
         """Return what the addresses of the workspace's pages begin with."""
         return f"/w/{self.workspace}/"
+
+
+class Looked(NamedTuple):
+    """The version that stood before the present visit, the last one seen, and when it was seen, in seconds."""
+
+    before: int = -1
+    seen: int = -1
+    at: float = 0.0
+
+    @classmethod
+    def read(cls, text: str) -> "Looked":
+        """Read it from its cookie; whatever else that holds says nothing."""
+        match = re.fullmatch(r"(-?\d{1,9})\.(-?\d{1,9})\.(\d{1,12})", text)
+        return cls(int(match[1]), int(match[2]), float(match[3])) if match else cls()
+
+    def since(self, now: datetime) -> int | None:
+        """Return the version after which all is new to this person; None if they never looked."""
+        found = self.seen if now.timestamp() - self.at > _VISIT_SECONDS else self.before
+        return found if found >= 0 else None
+
+    def again(self, version: int, now: datetime) -> "Looked":
+        """Return what this look makes of it."""
+        since = self.since(now)
+        return Looked(version if since is None else since, version, now.timestamp())
+
+    @property
+    def text(self) -> str:
+        """Return it as its cookie has it."""
+        return f"{self.before}.{self.seen}.{self.at:.0f}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +163,10 @@ class PageWindow:
             return error.response()
         if error.status == 401:
             return _html(_login_page(), 401, error.headers)
-        place = Place(csrf=_csrf(request), fragment=_is_fragment(request))
+        # The way to the other pages, where there are any.
+        inside = re.match(r"/w/([A-Za-z0-9._-]{1,100})/", request.url.path)
+        workspace = inside[1] if inside and error.code != UnknownWorkspaceError.code else ""
+        place = Place(workspace, csrf=_csrf(request), fragment=_is_fragment(request))
         above = {"HX-Retarget": "#said", "HX-Reswap": "innerHTML"} if place.fragment else {}
         return _html(_rendered("error", "Error", place, error=error), error.status, {**error.headers, **above})
 
@@ -137,8 +179,10 @@ class _Handlers:
         self._logins, self._machines = window.logins, window.machines
         # Those that are sent, and those that were let in and never are.
         self._streams: WeakSet[Response] = WeakSet()
-        # What an act said, by session and workspace, for the page to which its browser is sent.
+        # What an act said, by session and workspace, for the page to which its browser is sent; and what takes back
+        # the acts before, the last one at the end.
         self._said: dict[tuple[str, str], Done] = {}
+        self._undos: dict[tuple[str, str], tuple[Undo, ...]] = {}
 
     async def login(self, request: Request) -> Response:
         """Log this browser in by its link, and go where the link leads."""
@@ -189,13 +233,22 @@ class _Handlers:
         if session and not (place.fragment or wants_json):
             done = self._said.pop((session.digest, name), None)
 
+        looked = Looked.read(request.cookies.get(_LOOKED, ""))
+
         def made() -> Response:
             with self._api.open(name, lambda _: None) as access:
-                ask = Ask(access, utc_now())
                 if wants_json:
+                    ask = Ask(access, utc_now())
                     page.read(ask, **query.given)
                     return _json(ask.replies)
-                return _html(_page(page, query, ask, place, done))
+                ask = Ask(access, local(utc_now(), place.zone), place.zone, looked.since(utc_now()))
+                response = _html(_page(page, query, ask, place, done))
+                if page.name == FIRST and session and not place.fragment:
+                    looks = looked.again(ask.replies["dream_status"].version, utc_now())  # type: ignore[attr-defined]
+                    response.set_cookie(
+                        _LOOKED, looks.text, _A_YEAR_SECONDS, path=place.root, httponly=True, samesite="strict"
+                    )
+                return response
 
         return await self._workers.run(made, name)
 
@@ -211,17 +264,31 @@ class _Handlers:
         def made() -> tuple[Done, str]:
             form = request_of(act.form, fields)
             with self._api.open(name, lambda _: None) as access:
-                done = carry_out(Ask(access, utc_now()), page.name, act, form, session)
+                now = local(utc_now(), place.zone)
+                done = carry_out(Ask(access, now, place.zone), page.name, act, form, session)
+                if not act.reads:
+                    done = self._with_undo((session.digest, name), done, undoes=(UNDOES, "true") in fields)
                 # Without a script the browser is sent to the page, unless what came of it is to be seen only now.
                 if not (place.fragment or done.replies):
                     return done, ""
-                return done, _page_after(request, page, Ask(access, utc_now()), place, done)
+                return done, _page_after(request, page, Ask(access, now, place.zone), place, done)
 
         done, text = await self._workers.run(made, name, long=act.long)
         if text:
             return _html(text)
         self._said = dict([*self._said.items(), ((session.digest, name), done)][-MOST_SESSIONS:])
         return _html("", 303, {"Location": _address(page, done, place)})
+
+    def _with_undo(self, whose: tuple[str, str], done: Done, *, undoes: bool) -> Done:
+        """Remember what takes this act back. After one that took another back, offer both: it again, and the next."""
+        before = self._undos.get(whose, ())
+        if undoes:
+            done = replace(done, again=done.undo, undo=before[-2] if len(before) > 1 else None)
+            before = before[:-1]
+        elif done.undo is not None:
+            before = (*before, done.undo)[-_MOST_UNDOS:]
+        self._undos = dict([*self._undos.items(), (whose, before)][-MOST_SESSIONS:])
+        return done
 
     def _place(self, request: Request, workspace: str = "") -> Place:
         address = f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
@@ -279,7 +346,7 @@ def _from(_: object, start: Start = 0) -> None:
 
 
 def _found_page(name: str) -> Page | None:
-    return PAGES.get(name) or page_of(name)
+    return PAGES.get(name)
 
 
 def _named_page(request: Request) -> tuple[str, Page]:
@@ -328,7 +395,16 @@ async def _form(request: Request) -> tuple[Session, list[tuple[str, str]]]:
 
 def _rendered(name: str, title: str, place: Place, now: datetime | None = None, **values: object) -> str:
     """Render the template of this name, within the frame or as a part."""
-    frame = {"page": None, "status": None, "done": None, "notices": (), "place": place, "now": now, "title": title}
+    frame = {
+        "page": None,
+        "status": None,
+        "done": None,
+        "ended": "",
+        "notices": (),
+        "place": place,
+        "now": now,
+        "title": title,
+    }
     every = {**frame, "static": static_address(), "navigation": NAVIGATION, **values}
     return rendered(f"{name}.html", on_clock(every, place.zone), fragment=place.fragment)
 
@@ -342,11 +418,24 @@ def _page(page: Page, query: Fields, ask: Ask, place: Place, done: Done | None) 
         **(done.replies if done else {}),
         "page": page,
         "query": query,
-        "status": None if place.fragment and done is None else ask(dream_status),
+        "status": None if place.fragment and done is None and page is not FRAME else ask(dream_status),
+        "ended": _ended_lately(ask) if page is FRAME or not place.fragment or done else "",
         "done": done,
         "notices": tuple(dict.fromkeys(ask.access.notices)),
     }
     return _rendered(page.template or page.name, page.title, place, ask.now, **values)
+
+
+def _ended_lately(ask: Ask) -> str:
+    """Say how the last dream ended, for two minutes: who asked for it is told wherever they are."""
+    runs = Ask(ask.access, ask.now, ask.zone)(dreams, limit=_FEW_RUNS).dreams
+    ended_at = runs[0].run.ended_at if runs else None
+    if ended_at is None or (ask.now - ended_at).total_seconds() > _LATELY_SECONDS:
+        return ""
+    if runs[0].run.outcome == "skipped" and runs[0].run.reason != Reason.MANUAL:
+        return ""
+    before = next((one.run.ended_at for one in runs[1:] if one.run.outcome == "committed"), None)
+    return ended(runs[0], before)
 
 
 def _page_after(request: Request, page: Page, ask: Ask, place: Place, done: Done) -> str:

@@ -35,5 +35,19 @@ def word_diff(old: str, new: str) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
     return tuple(left), tuple(right)
 
 
+def changes_in_row(old: str, new: str) -> tuple[tuple[str, str], ...]:
+    """Return the parts of both texts in one row, each with what became of it: kept, removed or added."""
+    before, after = (list(parts) for parts in word_diff(old, new))
+    row = list[tuple[str, str]]()
+    while before or after:
+        for parts, how in ((before, "removed"), (after, "added")):
+            while parts and parts[0].changed:
+                row.append((how, parts.pop(0).text))
+        if before and after:
+            row.append(("kept", after.pop(0).text))
+            before.pop(0)
+    return tuple(row)
+
+
 def _whole(text: str, other: str) -> tuple[Part, ...]:
     return (Part(text, text != other),) if text else ()

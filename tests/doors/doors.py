@@ -21,8 +21,6 @@ from daemon.cli.perform import arguments_of
 from daemon.config.settings import Config, McpSection
 from daemon.mcp.tools import TOOLSETS
 from daemon.mcp.tools import arguments_of as tool_arguments
-from daemon.pages.generic import page_of
-from daemon.pages.views import PAGES
 from daemon.workspace.adoption import open_workspace
 from daemon.workspace.vector_index import Embedding
 from state.codec import encode
@@ -30,7 +28,6 @@ from state.errors import KINDS, DreamdError
 from tests.daemon.http.house import OwnHouse
 from tests.daemon.http.running import TOKEN, Answer, Running
 from tests.daemon.mcp.agents import Talk
-from tests.daemon.pages.browser import Browser, text_of
 from tests.doors.rows import Row
 from tests.support.running import Caller
 
@@ -67,7 +64,6 @@ class Place:
     dreamd: Caller
     patch: pytest.MonkeyPatch
     talk: Talk
-    browser: Browser
 
     def path(self, operation: AnyOperation, query: str = "") -> str:
         return f"/v1/workspaces/{self.name}/{operation.name}{query}"
@@ -213,39 +209,4 @@ def agent(place: Place, operation: AnyOperation, row: Row) -> Answered | None:
     return Answered(text=part.text) if operation.text else Answered(json.loads(part.text))
 
 
-def page(place: Place, operation: AnyOperation, row: Row) -> Answered | None:
-    """A person in a browser, on the page that every operation has which may be asked from afar.
-
-    A form says what is wrong field by field. Who looks leaves no trace of a search or of what is given.
-    """
-    one, address = page_of(operation.name), f"/w/{place.name}/{operation.name}"
-    fields = {name: value for name, value in row.fields.items() if value != []}
-    parameters = {each.name: each for each in operation.parameters}
-    if one is None or operation.name in PAGES or {"look", "receipt"} & parameters.keys():
-        return None
-    if "\r" in str(fields.values()).replace("\\r", "\r"):
-        return None  # a browser sends other line breaks
-    form = one.acts[0].form if one.acts else one.query
-    if not fields.keys() <= form.model_fields.keys() or any(
-        each.required and not fields.get(name) for name, each in parameters.items()
-    ):
-        return None  # no form holds it, or the form waits to be filled in
-    if one.acts:
-        answer = place.browser.act(f"{address}/run", fields)
-        shown, text = answer, text_of(answer)
-        is_said = operation.text is not None and " @@ " not in text  # here a difference, or a table, has no rows
-        found = Answered(text=text if is_said else None)
-    else:
-        answer = shown = place.browser.get(f"{address}.json?{urlencode(fields)}")
-        if answer.status == 200:
-            return Answered(answer.json.get(operation.name))
-        shown = place.browser.get(f"{address}?{urlencode(fields)}")
-    if answer.status != 200:
-        assert row.code, text_of(shown)
-        assert shown.status == answer.status == status_of(row.code, row.wrong), shown.body
-        assert b'role="alert"' in shown.body
-        return Answered(code=row.code, said=text_of(shown))
-    return found
-
-
-DOORS: dict[str, Door] = {one.__name__: one for one in (post, get, client, command, asked, agent, page)}
+DOORS: dict[str, Door] = {one.__name__: one for one in (post, get, client, command, asked, agent)}

@@ -116,7 +116,7 @@ def place(browser: Browser, tmp_path: Path, dreamd: Caller, monkeypatch: pytest.
     server = browser.server
     name = server.house.make(tmp_path / "memory")
     with talking(agent_of(server.house, name), config=BOTH) as talk:
-        yield Place(server, name, server.house.roots[name], dreamd, monkeypatch, talk, browser)
+        yield Place(server, name, server.house.roots[name], dreamd, monkeypatch, talk)
 
 
 @pytest.fixture(scope="module")

@@ -32,7 +32,7 @@ def test_it_opens_the_workspace_that_is_meant_and_the_daemon_keeps_it_from_then_
             url = ended.out.strip()
             assert url.startswith(f"http://127.0.0.1:{port}/login/")
             status, where, cookie = visited(url)
-            assert (status, where) == (303, f"/w/{name_of(workspace.root)}/now")
+            assert (status, where) == (303, f"/w/{name_of(workspace.root)}/today")
             assert visited(url)[0] == 410
             assert str(workspace.root) in shown(url, where, cookie)
         assert daemon.kept(new)["problem"] is None

@@ -21,7 +21,7 @@ _OTHERS = (
     " /v1/workspaces?after=&tenant={tenant} /v1/workspaces?after={name} /v1/workspaces?after=%00"
     " /v1/workspaces?after='%20OR%201=1-- /v1/status?tenant={tenant} /v1/status/ /v1/workers /v1/login /mcp/{name}"
     " /mcp/{theirs}~{own} /mcp/ws-{id} /mcp//{name} /mcp/{own}/../{name} /mcp /metrics/ /metrics?x /%6detrics"
-    " /healthz?{name} /healthz/../v1/workspaces/{name}/memory_bootstrap /w/{name}/now"
+    " /healthz?{name} /healthz/../v1/workspaces/{name}/memory_bootstrap /w/{name}/today"
     " /static/../../objects/{tenant}/{id} /objects/{tenant}/{id}"
     " http://127.0.0.1/v1/workspaces/{theirs}~{own}/memory_bootstrap"
     " http://127.0.0.1/v1/workspaces/{name}/memory_bootstrap"

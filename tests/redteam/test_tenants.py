@@ -213,7 +213,7 @@ def test_no_path_leads_to_the_operator(operated: tuple[Tenancy, Door], method: s
     for one in (*HOSTILE, *lived.files, canary("tenant")):
         named = quote(one.encode("utf-8", "replace"), safe="")
         paths += [f"/v1/workspaces/{named}/memory_bootstrap", f"/v1/workspaces?after={named}", f"/mcp/{named}"]
-        paths += [f"/{named}", f"/v1/workspaces/{KEPT}/{named}", f"/w/{named}/now", f"/static/{named}"]
+        paths += [f"/{named}", f"/v1/workspaces/{KEPT}/{named}", f"/w/{named}/today", f"/static/{named}"]
     for path in paths:
         answer = operators.ask(mine.token, method, path, {"name": path[-40:]} if method == "POST" else None)
         assert lived.leaks(shown(answer), mine, (path, path[-40:], canary("tenant"))) == [], (path, answer.body)

@@ -1,5 +1,6 @@
 """Operations on changes of MEMORY.md: list and undo those of any version, and answer what dreams propose."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -71,10 +72,11 @@ def changes(
     access: WorkspaceAccess,
     version: Annotated[int | None, Arg("Of this version; else the latest of all", ge=1, le=10**9, place=True)] = None,
     limit: Annotated[int, Arg("At most so many", ge=1, le=1_000)] = 20,
+    since: Annotated[int, Arg("Only of versions after this one", ge=0, le=10**9)] = 0,
 ) -> Changes:
     """Return changes of lines by name, the newest first, each with what it rests on."""
     with access.read() as store:
-        return Changes(latest_entries(store, limit, version))
+        return Changes(latest_entries(store, limit, version, since))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,8 @@ def undo_changes(
 class ProposedChange:
     """A change that applies only with its owner's yes. `new` replaces the `old` lines (empty: they leave).
 
-    `why` says why the owner is asked. After `until` it is dropped; None: it stays.
+    `why` says why the owner is asked, `written_at` when they wrote the line, if that is why. After `until` it is
+    dropped; None: it stays.
     """
 
     number: int
@@ -128,6 +131,7 @@ class ProposedChange:
     dream: str
     at: datetime
     until: datetime | None
+    written_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,11 +177,28 @@ def _proposed(
         old=tuple(store.shown(line.text) for line in lines),
         new="" if takes_away else store.shown(operation.text),
         evidence=tuple(known[cite] for cite in operation.cites if cite in known),
-        why=one.why,
+        why=_why_asked(one.why),
         dream=one.dream,
         at=one.at,
         until=None if one.is_agreement else one.at + days,
+        written_at=next((line.born_at for line in lines if one.why == f"{line.id} was written by hand"), None),
     )
+
+
+# Why a dream asks, as its record says it, and in the owner's words.
+_WHY = (
+    (r"L\d+ was written by hand", "You wrote this line"),
+    (r"L\d+ is pinned", "You pinned this line"),
+    (r"dream\.heard: ask; its agent had read (.*)", r"Your agent had read \1 before it noted this"),
+    (r"dream\.ask: all", "You are asked about every change"),
+)
+
+
+def _why_asked(why: str) -> str:
+    for pattern, said in _WHY:
+        if match := re.fullmatch(pattern, why):
+            return match.expand(said)
+    return f"{why[:1].upper()}{why[1:]}"
 
 
 @dataclass(frozen=True, slots=True)

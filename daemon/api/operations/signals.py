@@ -10,6 +10,7 @@ from daemon.api.operations.operation import Arg, operation
 from daemon.api.shapes import one_row
 from daemon.ingest.feelings import feel
 from daemon.workspace.stores import utc_now
+from state.errors import NotFoundError
 from state.signals.curiosity import Cause, Gap
 from state.signals.hormones import Feeling, Hormones, mood, resting
 from state.signals.skills import EmergingSkill
@@ -116,6 +117,28 @@ def gaps(
         found = sorted(store.questions.all(cause), key=attrgetter(sort, "question"), reverse=True)
         shown = store.shown
         return GapTable(tuple(replace(one, question=shown(one.question)) for one in found[:limit]), len(found))
+
+
+@dataclass(frozen=True, slots=True)
+class DismissedQuestion:
+    """The question, and whether it is open again (`undone`)."""
+
+    question: str
+    undone: bool
+
+
+@operation("dismiss_question")
+def dismiss_question(
+    access: WorkspaceAccess,
+    question: Annotated[str, Arg("As the open questions have it", min_length=1, max_length=1_000)],
+    undo: Annotated[bool, Arg("It is open again")] = False,
+) -> DismissedQuestion:
+    """Close an open question that is not important: it is shown no more, however often it is asked."""
+    with access.write() as store:
+        if not store.questions.dismiss(question, undo=undo):
+            raise NotFoundError("no such question is open", "the operation gaps lists them")
+    access.mark_changed()
+    return DismissedQuestion(question, undo)
 
 
 @dataclass(frozen=True, slots=True)

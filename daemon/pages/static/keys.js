@@ -1,12 +1,16 @@
-// Keys: j and k go from one item to the next, a letter presses the button of the item that has it, ? shows them all.
+// The hands of the window: keys, the palette, acts while the daemon is gone. Every page works without it.
 (() => {
   "use strict";
+  const $ = (id) => document.getElementById(id);
   let place = 0;
   let wasThere = false;  // whether anybody has been at an item
   let before = null;     // the items that were there when the last act was asked to be undone
 
   const items = () => [...document.querySelectorAll("#main [data-item]")];
+  const here = () => document.activeElement?.closest("[data-item]");
   const isTyping = (element) => element.closest("input, textarea, select, [contenteditable], dialog[open]") !== null;
+
+  // ------------------------------------------------------------------------------------------------ items
 
   function go(to) {
     const found = items();
@@ -16,10 +20,13 @@
     found[place].scrollIntoView({ block: "nearest" });
   }
 
+  // A key acts on what is marked, on what stands beside the page, or on what was said; on nothing else.
   function press(key) {
-    const item = document.activeElement?.closest("[data-item]") ?? items()[place];
-    const button = item?.querySelector(`[data-key="${key}"]`) ??
-      document.querySelector(`#beside [data-key="${key}"], #said [data-key="${key}"], #frame [data-key="${key}"], #main > [data-key="${key}"]`);
+    const wanted = `[data-key~="${key}"]`;
+    const marked = [...document.querySelectorAll('#main [aria-selected="true"]')];
+    if (marked.length && (key === "a" || key === "d")) return answerAll(marked, key);
+    const button = here()?.querySelector(wanted) ??
+      document.querySelector(`#beside ${wanted}, #said ${wanted}, #frame ${wanted}`);
     if (!button) return false;
     if (button.matches("summary")) {
       button.parentElement.open = true;
@@ -37,10 +44,23 @@
     return true;
   }
 
-  function find() {
-    const field = document.querySelector("input[type=search]");
-    if (field) field.focus();
-    else document.querySelector('nav a[href$="/search"]')?.click();
+  // Several that are marked are answered by one form, as one version.
+  function answerAll(marked, key) {
+    const form = marked[0].querySelector(`[data-key~="${key}"]`)?.form;
+    if (!form || document.querySelector("form.htmx-request")) return true;
+    for (const one of marked.slice(1)) {
+      const field = Object.assign(document.createElement("input"), { type: "hidden", name: "number", value: one.dataset.number });
+      form.append(field);
+    }
+    form.requestSubmit();
+    return true;
+  }
+
+  function mark() {
+    const item = here();
+    if (!item?.dataset.number) return false;
+    item.setAttribute("aria-selected", String(item.getAttribute("aria-selected") !== "true"));
+    return true;
   }
 
   document.addEventListener("focusin", (event) => {
@@ -48,44 +68,146 @@
     if (at >= 0) { place = at; wasThere = true; }
   });
 
+  function escape() {
+    const opened = document.activeElement?.closest("details[open]");
+    const beside = $("beside");
+    if (opened) { opened.open = false; opened.querySelector("summary").focus(); }
+    else if (beside?.firstElementChild) { beside.replaceChildren(); items()[place]?.focus(); }
+    else $("said")?.replaceChildren();
+  }
+
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
-    const dialog = document.getElementById("keys");
-    if (event.key === "Escape") {
-      const opened = document.activeElement?.closest("details[open]");
-      if (opened) { opened.open = false; opened.querySelector("summary").focus(); }
-      else if (document.querySelector("#beside > *")) document.getElementById("beside").replaceChildren();
-      else document.getElementById("said")?.replaceChildren();
-      return;
+    if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
+      event.preventDefault();
+      return openPalette();
     }
+    if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+    if (event.target.closest("#palette")) return paletteKey(event);
+    if (event.key === "Escape") return escape();
     if (isTyping(event.target)) return;
-    const at = items().indexOf(document.activeElement?.closest("[data-item]"));
-    if (event.key === "?") dialog?.showModal();
+    const at = items().indexOf(here());
+    if (event.key === "?") $("keys")?.showModal();
     else if (event.key === "j") go(at < 0 ? 0 : at + 1);
     else if (event.key === "k") go(at < 0 ? 0 : at - 1);
-    else if (event.key === "/") find();
+    else if (event.key === "/") openPalette();
+    else if (event.key === "x") { if (!mark()) return; }
     else if (event.key === "Enter" && document.activeElement?.matches("[data-item]")) press("Enter");
     else if (!/^[a-z]$/.test(event.key) || event.repeat || !press(event.key)) return;
     event.preventDefault();
   });
 
+  // ------------------------------------------------------------------------------------------------ palette
+
+  function openPalette() {
+    const palette = $("palette");
+    if (!palette) return;
+    if (!palette.open) palette.showModal();
+    $("find").select();
+    $("find").focus();
+  }
+
+  function paletteKey(event) {
+    const found = [...document.querySelectorAll("#found .found-one")];
+    const at = found.indexOf(document.activeElement);
+    if (event.key === "ArrowDown") (found[at + 1] ?? found[0])?.focus();
+    else if (event.key === "ArrowUp") (at > 0 ? found[at - 1] : $("find")).focus();
+    else if (event.key === "Enter" && at < 0) found[0]?.click();
+    else return;
+    event.preventDefault();
+  }
+
+  $("find-open")?.addEventListener("click", (event) => {
+    event.preventDefault();
+    openPalette();
+  });
+  // What was chosen is done on the page below.
+  $("found")?.addEventListener("click", (event) => {
+    if (event.target.closest(".found-one")) setTimeout(() => $("palette").close());
+  });
+
+  // ------------------------------------------------------------------------------------------------ the daemon is gone
+
+  const held = [];  // the forms that were sent while it was gone, in order
+  let isGone = false;
+
+  function gone() {
+    if (isGone || !$("gone")) return;
+    isGone = true;
+    $("gone").querySelector("time").textContent = new Date().toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+    $("gone").hidden = false;
+    tellHeld();
+    look();
+  }
+
+  // It is asked for every second, for something small that changes nothing.
+  async function look() {
+    try {
+      const answer = await fetch(document.querySelector('link[rel="icon"]').href, { cache: "no-store" });
+      if (answer.ok) return back();
+    } catch { /* it is still gone */ }
+    setTimeout(look, 1000);
+  }
+
+  async function back() {
+    isGone = false;
+    $("gone").hidden = true;
+    for (const one of held.splice(0)) {
+      one.form?.classList.remove("not-sent");
+      // A form whose page went stale is told so by the answer, as any other.
+      await htmx.ajax("POST", one.action, { values: one.values, target: "#main", swap: "innerMorph" });
+    }
+    document.body.dispatchEvent(new CustomEvent("changed"));
+  }
+
+  function tellHeld() {
+    $("held").textContent = held.length ? `${held.length} not sent: it goes when the daemon is back.` : "";
+  }
+
+  function hold(form) {
+    const values = {};
+    for (const [name, value] of new FormData(form)) (values[name] ??= []).push(value);
+    held.push({ form, action: form.getAttribute("action"), values });
+    form.classList.add("not-sent");
+    tellHeld();
+  }
+
+  for (const name of ["htmx:sse:error", "htmx:sse:close"]) document.addEventListener(name, () => setTimeout(check, 300));
+  document.addEventListener("htmx:error", (event) => {
+    const form = event.detail?.ctx?.sourceElement;
+    if (!event.detail?.ctx?.response) { if (form?.matches?.("form[method=post]")) hold(form); gone(); }
+  });
+
+  async function check() {
+    try { await fetch(document.querySelector('link[rel="icon"]').href, { cache: "no-store" }); } catch { gone(); }
+  }
+
+  // ------------------------------------------------------------------------------------------------ after each answer
+
   // What stands beside the page can be closed without a keyboard too.
   function closable() {
-    const beside = document.getElementById("beside");
+    const beside = $("beside");
     if (!beside?.firstElementChild || beside.querySelector(":scope > .close")) return;
     const close = document.createElement("button");
     close.className = "close";
     close.textContent = "Close";
-    close.addEventListener("click", () => {
-      beside.replaceChildren();
-      items()[place]?.focus();
-    });
+    close.addEventListener("click", escape);
     beside.prepend(close);
+  }
+
+  // The tab says what waits, and its picture how it stands.
+  function tellTab() {
+    const bar = document.querySelector("#frame .bar-top");
+    if (!bar) return;
+    if (bar.dataset.title && document.querySelector("nav a[aria-current]")) document.title = bar.dataset.title.trim();
+    const icon = document.querySelector('link[rel="icon"]');
+    const wanted = icon.href.replace(/[^/]*$/, `${bar.dataset.icon}.svg`);
+    if (icon.href !== wanted) icon.href = wanted;
   }
 
   // What was pressed is gone after it was done: the next one has its place; or what came back, when that was undone.
   document.addEventListener("htmx:after:swap", (event) => {
     closable();
+    tellTab();
     // What was sent is said: a form that stays is empty again.
     const { sourceElement: form, response } = event.detail.ctx;
     if (form?.matches("form:has(textarea)") && response?.status < 300) form.reset();
@@ -94,8 +216,8 @@
     if (back) {
       before = null;
       go(found.indexOf(back));
-    } else if (document.activeElement === document.body || document.activeElement === null) {
-      if (found.length && (wasThere || found[0].dataset.item === "review")) go(Math.min(place, found.length - 1));
+    } else if (wasThere && found.length && (document.activeElement === document.body || document.activeElement === null)) {
+      go(Math.min(place, found.length - 1));
     }
   });
 

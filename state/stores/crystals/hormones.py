@@ -102,6 +102,12 @@ class Questions:
             asked = {"question": question, "cause": cause, "first_at": now, "last_at": now}
             GapRow.table.add(self._connection, None, "INSERT", then, folded=question_key(question), **asked)
 
+    def dismiss(self, question: str, *, undo: bool = False) -> bool:
+        """Show it no more, however often it is asked, or with `undo` again; return False for an unknown one."""
+        which = "UPDATE gaps SET dismissed = ? WHERE folded = ?"
+        with transaction(self._connection) as connection:
+            return connection.execute(which, (not undo, question_key(question))).rowcount > 0
+
     def sweep(self, now: datetime, most: int) -> int:
         """Delete questions that nobody has asked for two weeks and those beyond `most`; return how many.
 
@@ -116,9 +122,9 @@ class Questions:
 
     def all(self, cause: Cause | None = None) -> list[Gap]:
         """Return all open questions, or those with this cause; `sweep` keeps them few."""
-        return GapRow.table.read(Gap, self._connection, "WHERE ?1 IS NULL OR cause = ?1", cause)
+        return GapRow.table.read(Gap, self._connection, "WHERE NOT dismissed AND (?1 IS NULL OR cause = ?1)", cause)
 
     def open(self, limit: int) -> list[Gap]:
         """Return the questions asked most often, the latest first among equals."""
-        rest = "ORDER BY times DESC, last_at DESC LIMIT ?"
+        rest = "WHERE NOT dismissed ORDER BY times DESC, last_at DESC LIMIT ?"
         return GapRow.table.read(Gap, self._connection, rest, limit)

@@ -304,7 +304,7 @@ class FeelingRow(Declared, table="feelings", indexes=("feelings_by_time (at)",))
 
 
 class GapRow(Declared, table="gaps", indexes=("gaps_by_time (last_at)",)):
-    """Open questions: explicit ones, and searches that found nothing good."""
+    """Open questions: explicit ones, and searches that found nothing good. `dismissed` ones are not shown."""
 
     folded: Annotated[str, PRIMARY]
     question: str
@@ -312,6 +312,7 @@ class GapRow(Declared, table="gaps", indexes=("gaps_by_time (last_at)",)):
     times: int = 1
     first_at: datetime
     last_at: datetime
+    dismissed: bool = False
 
 
 class VersionRow(Declared, table="versions", indexes=(

@@ -130,7 +130,7 @@ def test_nothing_jumps_while_a_page_loads_and_when_something_changes(
 def test_who_wants_no_motion_sees_none(places: dict[str, Place]) -> None:
     place = places["ordinary"]
     with looking(place.server, reduced_motion="reduce") as seen:
-        opened(seen, f"/w/{place.name}/now")
+        opened(seen, f"/w/{place.name}/today")
         moving = "[...document.querySelectorAll('*')].filter(one => one.getAnimations().length).length"
         assert seen.page.evaluate(moving) == 0
 

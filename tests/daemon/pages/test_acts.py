@@ -1,9 +1,6 @@
 """Every act of every page: with and without a script, refused, recorded in the ledger, and taken back."""
 
 import re
-import shutil
-import sqlite3
-from contextlib import closing
 from html import unescape
 from pathlib import Path
 from urllib.parse import unquote_plus
@@ -15,13 +12,11 @@ from daemon.api.operations.search import memory_search
 from daemon.api.operations.table import OPERATIONS
 from daemon.config.settings import DreamSection
 from daemon.dream.progress import Step
-from daemon.pages.generic import page_of
 from daemon.pages.page import Act, Page
 from daemon.pages.templates import mark
 from daemon.pages.views import PAGES
 from daemon.upkeep.forget import forget
 from daemon.upkeep.forget_plan import ForgetRequest
-from daemon.workspace.adoption import open_workspace
 from daemon.workspace.stores import utc_now
 from tests.daemon.http.running import Answer, Running
 from tests.daemon.pages.browser import HTMX, Browser, fields_of, text_of
@@ -32,9 +27,7 @@ from tests.support.keeping import copied
 
 CREW, KEPT = "the launch crew of project Falconer is 7731 blue", "Ada prefers tea over coffee"
 LATER = "Ada writes with a pen"
-FEEL = page_of("feel")
-assert FEEL is not None
-ACTS = [(page, act) for page in (*PAGES.values(), FEEL) for act in page.acts]
+ACTS = [(page, act) for page in PAGES.values() for act in page.acts]
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +71,7 @@ def undone(browser: Browser, ask: Asking, done: Answer, path: str, headers: dict
     if done.status == 303:
         done = browser.get(done.headers["Location"])
     said = done.body.decode().partition('class="done"')[2].partition("</div>")[0]
+    said = said.rpartition("<form")[2]  # after an undo it is the one for the act before
     assert f'action="/w/{ask.name}/{path}"' in said
     found = [(key, unescape(one)) for key, one in re.findall(r'name="([^"]+)" value="([^"]*)"', said)]
     fields: dict[str, object] = {
@@ -87,7 +81,7 @@ def undone(browser: Browser, ask: Asking, done: Answer, path: str, headers: dict
 
 
 def numbers(browser: Browser, ask: Asking) -> list[int]:
-    return [one["number"] for one in browser.get(f"/w/{ask.name}/review.json").json["proposals"]["proposals"]]
+    return [one["number"] for one in browser.get(f"/w/{ask.name}/today.json").json["proposals"]["proposals"]]
 
 
 def bond(ask: Asking) -> set[str]:
@@ -119,47 +113,6 @@ def test_a_form_is_of_a_page_of_this_session_and_says_what_is_wrong(
             assert b"<i>" not in answer.body
             assert answer.headers.get("HX-Retarget") == ("#said" if headers else None)
     assert waits.document == before
-
-
-def test_proposals_are_accepted_as_one_version_or_declined(browser: Browser, waits: Asking) -> None:
-    first, second = numbers(browser, waits)
-    done = act(browser, waits, "review/answer", verdict="accept", number=[first, second])
-    assert "2 proposals accepted, as version 3" in text_of(done)
-    assert (bond(waits), numbers(browser, waits)) == ({COFFEE, LONG}, [])
-    undone(browser, waits, done, "review/undo")
-    assert bond(waits) == {TEA, SHORT}
-
-
-def test_what_is_declined_is_not_written(browser: Browser, waits: Asking) -> None:
-    act(browser, waits, "review/answer", verdict="decline", number=numbers(browser, waits))
-    assert (bond(waits), numbers(browser, waits)) == ({TEA, SHORT}, [])
-
-
-def test_what_applied_is_taken_back_by_its_name(browser: Browser, applied: Asking) -> None:
-    page = browser.get(f"/w/{applied.name}/review")
-    assert "Accept" not in text_of(page)
-    path = f"/w/{applied.name}/review/take_back"
-    assert {form["name"] for form in fields_of(page, path)} >= {"2.1", "2.2"}
-    done = act(browser, applied, "review/take_back", name="2.1")
-    assert len(bond(applied) & {TEA, SHORT}) == len(bond(applied) & {COFFEE, LONG}) == 1
-    undone(browser, applied, done, "review/undo")
-    assert bond(applied) == {COFFEE, LONG}
-    act(browser, applied, "review/take_back", name="2")
-    assert bond(applied) == {TEA, SHORT}
-
-
-def test_what_waits_is_shown_by_sixty_before_the_latest_changes(browser: Browser, waits: Asking) -> None:
-    with closing(sqlite3.connect(open_workspace(waits.root).state / "state.db")) as connection, connection:
-        connection.executemany(
-            "INSERT INTO proposals SELECT ?, dream, at, operation, why, '', 0 FROM proposals WHERE number = 1",
-            [(at,) for at in range(11, 101)],
-        )
-    first, later = (browser.get(f"/w/{waits.name}/review{start}") for start in ("", "?number=69"))
-    for page, every in ((first, [1, 2, *range(11, 69)]), (later, range(69, 101))):
-        assert re.findall(r'id="proposal-(\d+)"', page.body.decode()) == [str(one) for one in every]
-        assert 'id="change-1.1"' in page.body.decode()
-    assert "Accept all 60" in text_of(first)
-    assert "32 more wait" in text_of(first)
 
 
 @pytest.mark.parametrize(
@@ -220,11 +173,11 @@ def test_what_was_written_since_is_not_taken_back_nor_overwritten(browser: Brows
 def test_a_dream_is_asked_for_and_a_version_restored_and_that_undone(browser: Browser, ask: Asking) -> None:
     for number, headers in enumerate(({}, HTMX), 1):
         ask(working_memory_note, (TEA, SHORT)[number - 1])
-        done = act(browser, ask, ("now/dream", "dreams/dream")[number - 1], headers)
+        done = act(browser, ask, ("today/dream", "dreams/dream")[number - 1], headers)
         assert done.status == (200 if headers else 303)
         for is_first in () if headers else (True, False):  # what was said is said once
             assert ("It dreamt" in text_of(browser.get(done.headers["Location"]))) is is_first
-    assert "It dreamt: MEMORY.md is at version 2." in text_of(done)
+    assert "It dreamt, and MEMORY.md is at version 2." in text_of(done)
     assert "there is nothing new since the last dream" in text_of(act(browser, ask, "dreams/dream"))
     path = f"/w/{ask.name}/dreams/restore"
     page = browser.get(f"/w/{ask.name}/dream?version=2")
@@ -241,13 +194,13 @@ def test_a_dream_is_asked_for_and_a_version_restored_and_that_undone(browser: Br
         ("dreams: restore", "done"),
         ("dreams: dream", "NOTHING_TO_DO"),
         ("dreams: dream", "done"),
-        ("now: dream", "done"),
+        ("today: dream", "done"),
     ]
     before = ask.document
     (ask.root / "MEMORY.md").unlink()
-    (mending,) = fields_of(browser.get(f"/w/{ask.name}/now"), path)
-    answer = browser.act(path, mending, at(browser, ask, "now"))
-    assert ("<h1>Now</h1>" in answer.body.decode(), ask.document) == (True, before)
+    (mending,) = fields_of(browser.get(f"/w/{ask.name}/today"), path)
+    answer = browser.act(path, mending, at(browser, ask, "today"))
+    assert ('<h1 class="is-' in answer.body.decode(), ask.document) == (True, before)
 
 
 def at(browser: Browser, ask: Asking, page: str) -> dict[str, str]:
@@ -256,7 +209,7 @@ def at(browser: Browser, ask: Asking, page: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    "seen", ["dream?version=99", "dream?version=x", "nothing", "../x", "dream?dream=%ff", "review", "", "//[::1", "ä"]
+    "seen", ["dream?version=99", "dream?version=x", "nothing", "../x", "dream?dream=%ff", "today", "", "//[::1", "ä"]
 )
 def test_an_act_shows_a_page_wherever_the_browser_says_that_it_is(
     browser: Browser, applied: Asking, seen: str
@@ -265,7 +218,7 @@ def test_an_act_shows_a_page_wherever_the_browser_says_that_it_is(
     sent = {key: value.encode().decode("latin-1") for key, value in headers.items()}
     answer = act(browser, applied, "dreams/restore", sent, version=1)
     assert answer.status == 200
-    assert ("<h1>Review</h1>" if seen == "review" else "<h1>Dreams</h1>") in answer.body.decode()
+    assert ('<h1 class="is-' if seen == "today" else "<h1>Dreams</h1>") in answer.body.decode()
 
 
 def test_the_owner_says_which_crystal_holds_and_takes_it_back(browser: Browser, ask: Asking) -> None:
@@ -418,30 +371,3 @@ def test_an_interrupted_forgetting_is_finished(browser: Browser, noted: Asking) 
     assert "an earlier forgetting was interrupted, and is finished with this one" in text_of(answer)
     assert remembered(noted) == []
     assert act(browser, noted, "forget/finish").status == 400
-
-
-def test_the_doctor_examines_and_leaves_no_row(browser: Browser, ask: Asking) -> None:
-    shutil.rmtree(open_workspace(ask.root).checkpoints, ignore_errors=True)
-    answer = act(browser, ask, "doctor/run")
-    text = text_of(answer)
-    assert (answer.status, b"<!doctype" in answer.body) == (200, False)
-    assert "embeddings warning" in text or "embeddings problem" in text
-    assert "config ok" in text
-    assert ask.ledger == []
-
-
-def test_what_is_done_by_the_form_of_an_operation_is_in_the_ledger_without_its_words(
-    browser: Browser, ask: Asking
-) -> None:
-    form = browser.get(f"/w/{ask.name}/working_memory_note").body.decode()
-    assert f'<form class="panel" method="post" action="/w/{ask.name}/working_memory_note/run"' in form
-    assert "/v1" not in form
-    done = act(browser, ask, "working_memory_note/run", {}, note="Ada <b>lives</b> in Lisbon", importance="0.9")
-    assert (done.status, "Done." in text_of(done)) == (200, True)
-    assert act(browser, ask, "working_memory_note/run").status == 422
-    assert ask.ledger == [
-        ("working_memory_note: run", "", "VALIDATION_ERROR"),
-        ("working_memory_note: run", "", "done"),
-    ]
-    assert b"<b>lives" not in browser.get(f"/w/{ask.name}/memory_bootstrap").body
-    assert browser.post(f"/w/{ask.name}/gaps/run", {"csrf": browser.csrf()}).status == 404

@@ -8,7 +8,6 @@ from urllib.parse import quote
 
 import pytest
 
-from daemon.pages.generic import page_of
 from daemon.pages.views import PAGES
 from tests.daemon.http.running import Answer
 from tests.daemon.pages.browser import EVERY, HTMX, Browser, followed, looking, windowed
@@ -22,7 +21,7 @@ _MOST_BYTES = 400_000
 _FEW = tuple(ALL[::40])
 # A page of a line takes as long as ten others.
 _MOST_OF_A_PAGE = 100
-_ONE_LINE, _CHANGES, _LISTS = {"line", "crystal"}, {"review", "search"}, {"memory", "sessions", "dreams"}
+_ONE_LINE, _CHANGES, _LISTS = {"line", "crystal"}, {"today", "search"}, {"memory", "sessions", "dreams"}
 # Each shows every text; together they open every page.
 _PARTS = {"lines": _ONE_LINE | _LISTS, "changes": _CHANGES, "others": {*EVERY} - _ONE_LINE - _CHANGES}
 
@@ -99,16 +98,14 @@ def test_a_part_of_a_page_for_htmx_is_as_harmless(visit: Visit) -> None:
 def test_a_field_of_an_address_may_hold_anything(visit: Visit) -> None:
     few = _FEW[:: 1 if len(visit.texts) > len(_FEW) else 4]
     for name in EVERY:
-        page = PAGES.get(name) or page_of(name)
-        assert page is not None
-        for field in page.query.model_fields:
+        for field in PAGES[name].query.model_fields:
             for one in (*few, BY_NAME["large-one-word"]):
                 answer = visit.browser.get(f"/w/{visit.name}/{name}?{field}={quote(one.label, errors='replace')}")
                 assert answer.status in {200, 400, 404, 422}, (name, field, answer.body)
                 assert strangers(answer.body.decode(), visit.name) == [], (name, field, one.name)
 
 
-@pytest.mark.parametrize("place", ["/w/{}/now", "/w/NAME/{}", "/w/NAME/memory/{}", "/login/{}", "/{}"])
+@pytest.mark.parametrize("place", ["/w/{}/today", "/w/NAME/{}", "/w/NAME/memory/{}", "/login/{}", "/{}"])
 def test_an_address_that_is_none_is_an_error_without_it(visit: Visit, place: str) -> None:
     for one in _FEW:
         path = place.format(quote(one.label, safe="", errors="replace")).replace("NAME", visit.name)

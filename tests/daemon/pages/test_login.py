@@ -32,7 +32,7 @@ class Clock:
 def test_a_link_works_once_and_leads_where_it_was_asked_for(served: Running, name: str) -> None:
     browser, path = Browser(served), link(served, name)
     first = browser.get(path)
-    assert (first.status, first.headers["Location"]) == (303, f"/w/{name}/now")
+    assert (first.status, first.headers["Location"]) == (303, f"/w/{name}/today")
     assert browser.get(path).status == 410
     set_cookie = first.headers["Set-Cookie"]
     assert "HttpOnly" in set_cookie
@@ -70,12 +70,12 @@ def status_for(user: int, server: Running, path: str, cookie: str = "") -> str:
 
 def test_without_a_session_every_page_says_how_to_log_in(served: Running, name: str) -> None:
     browser = Browser(served)
-    for path in ("/", f"/w/{name}/now", f"/w/{name}/now.json", f"/w/{name}/events", "/events", "/nothing"):
+    for path in ("/", f"/w/{name}/today", f"/w/{name}/today.json", f"/w/{name}/events", "/events", "/nothing"):
         answer = browser.get(path)
         assert answer.status == 401, path
         assert "dreamd open" in text_of(answer)
-    assert browser.post(f"/w/{name}/now/dream", {}).status == 401
-    assert browser.get(f"/w/{name}/now", {"Accept": "application/json"}).code == "UNAUTHORIZED"
+    assert browser.post(f"/w/{name}/today/dream", {}).status == 401
+    assert browser.get(f"/w/{name}/today", {"Accept": "application/json"}).code == "UNAUTHORIZED"
 
 
 def test_cookies_of_other_programs_hide_no_session_and_none_that_was_made_up_is_one(browser: Browser) -> None:
@@ -131,10 +131,10 @@ def test_a_session_opens_pages_and_no_operation(served: Running, browser: Browse
 
 
 def test_the_token_reads_pages_and_sends_no_form(served: Running, name: str) -> None:
-    assert set(served.ask("GET", f"/w/{name}/now.json").json) == {"dream_status", "mood"}
+    assert set(served.ask("GET", f"/w/{name}/today.json").json) >= {"dream_status", "proposals", "changes"}
     assert served.ask("GET", "/").json["dreamd"]
     form = {"Content-Type": "application/x-www-form-urlencoded", **BEARER}
-    assert served.ask("POST", f"/w/{name}/now/dream", body=b"csrf=x", headers=form).status == 403
+    assert served.ask("POST", f"/w/{name}/today/dream", body=b"csrf=x", headers=form).status == 403
 
 
 @pytest.mark.parametrize("path", ["/metrics%0a", "/mcp%0a", "/healthz%0a", "/v1/status%0a", "/v1%0A"])
@@ -150,7 +150,7 @@ ORIGINS = [{"Origin": one} for one in ("http://evil.example", "http://127.0.0.1:
 def test_a_form_of_another_origin_is_refused_even_with_the_right_field(
     browser: Browser, name: str, headers: dict[str, str]
 ) -> None:
-    assert browser.act(f"/w/{name}/now/dream", {}, headers).status == 403
+    assert browser.act(f"/w/{name}/today/dream", {}, headers).status == 403
     assert browser.act("/logout", {}, headers).status == 403
 
 
@@ -159,13 +159,13 @@ def test_no_page_of_another_origin_loads_ours_but_a_link_may_lead_here(
     browser: Browser, name: str, site: str
 ) -> None:
     for mode in ("no-cors", "cors", "same-origin", "websocket", ""):
-        answer = browser.get(f"/w/{name}/now", {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode})
+        answer = browser.get(f"/w/{name}/today", {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode})
         assert answer.status == 403, mode
-    assert browser.get(f"/w/{name}/now", {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "navigate"}).status == 200
+    assert browser.get(f"/w/{name}/today", {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "navigate"}).status == 200
 
 
 def test_every_page_forbids_frames_scripts_of_others_and_storage(browser: Browser, name: str) -> None:
-    for path in ("/", f"/w/{name}/now", f"/w/{name}/review", f"/w/{name}/nothing", "/login/none"):
+    for path in ("/", f"/w/{name}/today", f"/w/{name}/memory", f"/w/{name}/nothing", "/login/none"):
         answer = browser.get(path)
         policy = answer.headers["Content-Security-Policy"]
         assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'"), path

@@ -80,5 +80,5 @@ def test_without_a_fleet_there_is_no_such_page_and_no_way_to_it(tmp_path: Path) 
     with windowed(tmp_path) as browser:
         name = browser.server.house.make(tmp_path / "memory")
         assert browser.get("/machines").status == 404
-        for path in ("/", f"/w/{name}/now"):
+        for path in ("/", f"/w/{name}/today"):
             assert b"machines" not in browser.get(path).body

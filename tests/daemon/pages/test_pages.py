@@ -12,8 +12,6 @@ from daemon.api.operations import sessions
 from daemon.api.operations.notes import working_memory_note
 from daemon.api.operations.search import memory_bootstrap, memory_search
 from daemon.api.operations.table import OPERATIONS
-from daemon.config.settings import load
-from daemon.pages.generic import page_of
 from daemon.pages.templates import environment, mark
 from daemon.pages.views import PAGES
 from daemon.pages.window import MOST_WORKSPACES, Place, static_address, static_files
@@ -25,14 +23,13 @@ from tests.daemon.http.house import OwnHouse
 from tests.daemon.http.running import Running
 from tests.daemon.pages.browser import HTMX, Browser, text_of, windowed
 from tests.daemon.pages.conftest import Asking
-from tests.daemon.pages.lives import ASKING, CAT, NEW, NOW, OLD, PREFACE, SHORT, TEA, changed_by_a_model, live
+from tests.daemon.pages.lives import ASKING, CAT, COFFEE, NEW, NOW, OLD, PREFACE, SHORT, TEA, changed_by_a_model, live
 from tests.daemon.pages.parsed import Parsed
 
 QUESTIONS = {"Who approves refunds?": "miss", "Why <script>alert(1)</script>?": "question"}
 # What a page of an empty workspace says, with what fills it.
 EMPTY = {
-    "review": "Nothing waits for you.",
-    "now": "Nothing was given yet.",
+    "today": "Three steps, and it remembers.",
     "memory": "MEMORY.md is empty.",
     "dreams": "No dream has run yet.",
     "dreams?outcome=failed": "No dream ended so: failed.",
@@ -41,21 +38,18 @@ EMPTY = {
     "search?speaker=Bo": "Fewer filters",
     "sessions": "No session was ever opened.",
     "forget": "Nothing was forgotten.",
-    "settings": "All that can be asked",
-    "acts": "A row for each thing that you do here",
-    "gaps": "A search that finds nothing good leaves a question here",
-    "skills": "A task that is asked for in several sessions",
-    "mood": "Errors and thanks in transcripts raise the levels",
 }
 # What the pages of a full one say.
 FULL = {
-    "review": [
-        "[removed: tea ]",
-        "[added: coffee ]",
-        "why you are asked: dream.ask: all",
+    "today": [
+        "▲ 2 things want you",
+        f"[old: {TEA} ]",
+        f"[new: {COFFEE} ]",
+        f"You are asked about every change. Your agent noted today: “{COFFEE}”",
         "Accept all 2",
+        *QUESTIONS,
+        "not important",
     ],
-    "now": ["What waits", "2 changes to decide on", "dopamine"],
     "memory": [TEA, SHORT, PREFACE, "The Bond", "yours: dreams leave it alone", "a change waits"],
     "dreams": ["committed version 1", "2 added", "manual", "tokens"],
     "dream?version=1": [f"+- {TEA}", "The guards refused nothing.", "gather"],
@@ -74,23 +68,12 @@ FULL = {
     f"crystal?id={OLD.id}": ["superseded", NEW.text, "No, this crystal holds now", "Both hold"],
     "sessions": ["bounded", "2 of 2", "100 %, approaching"],
     "session?session_id=mind": ["2 memories of 2", "★ 0.90", "to the archive: capacity_exceeded", "What left"],
-    "settings": ["Configuration", "Doctor", "All that can be asked"],
-    "configuration": ["limits.usd_per_day", "config.yaml"],
-    "session_events?session_id=mind": ["capacity_exceeded", "enter"],
-    "gaps": [*QUESTIONS, "miss"],
-    "gaps?cause=miss": ["Who approves refunds?"],
-    "crystals?since=2001-01-01T00:00:00Z": [CAT.text, "Only from this time on"],
-    "skills": ["rotate the <i>certificates</i>", "0.55"],
-    "mood?hours=24": ["the <b>build</b> broke", "baselines"],
-    "memory_state": [TEA],
-    "history": ["version"],
-    "memory_bootstrap": [TEA],
 }
 
 # What cannot be shown, by its status.
 REFUSED = {
     400: """
-        dream dream?dream=x&version=1 now?%ff
+        dream dream?dream=x&version=1 today?%ff
         """,
     404: """
         dream?version=99 crystal?id=00000000000000000000000000000000 line?id=L99999
@@ -129,7 +112,7 @@ def test_a_page_shows_what_there_is(browser: Browser, full: Asking, path: str, s
     page, part = browser.get(address), browser.get(address, HTMX)
     for one in said:
         assert one in text_of(page), (one, text_of(page))
-        assert one in text_of(part) or "All that" in one
+        assert one in text_of(part)
     assert b"<html" not in part.body
     for hostile in (b"<img", b"<b>build", b"<i>cert", b"<script>alert"):
         assert hostile not in page.body
@@ -146,17 +129,9 @@ def test_what_cannot_be_shown_is_said(browser: Browser, full: Asking, path: str,
     assert browser.get(f"/w/{full.name}/{bare[0]}.json{bare[1]}{bare[2]}").code
 
 
-def test_every_operation_that_may_be_asked_from_afar_has_a_page(browser: Browser, full: Asking) -> None:
-    settings = browser.get(f"/w/{full.name}/settings").body.decode()
-    for name, operation in OPERATIONS.items():
-        assert (page_of(name) is not None) is operation.remote
-        if operation.remote and name not in {"crystal", "dreams", "forget"}:
-            assert f'href="/w/{full.name}/{name}"' in settings
-
-
 @pytest.mark.full
 def test_every_link_leads_to_a_page(browser: Browser, full: Asking) -> None:
-    left, seen = [f"/w/{full.name}/now"], Counter[str]()
+    left, seen = [f"/w/{full.name}/today"], Counter[str]()
     while left:
         address = left.pop()
         if seen[address.partition("?")[0]] < 2:
@@ -164,10 +139,7 @@ def test_every_link_leads_to_a_page(browser: Browser, full: Asking) -> None:
             page = browser.get(address)
             assert page.status != 404, address
             left += Parsed(page.body.decode()).addresses
-    assert {f"/w/{full.name}/{one}" for one in ("dream", "line", "crystal", "session", "mood")} <= set(seen)
-    listed = Parsed(browser.get(f"/w/{full.name}/crystals").body.decode()).addresses
-    leads = {one.rpartition("/")[2] for one in listed if "talk" in one}  # a transcript's session has no page
-    assert leads == {"search?session=talk"}
+    assert {f"/w/{full.name}/{one}" for one in ("dream", "line", "crystal", "session")} <= set(seen)
 
 
 def test_looking_leaves_no_trace(browser: Browser, full: Asking) -> None:
@@ -175,8 +147,6 @@ def test_looking_leaves_no_trace(browser: Browser, full: Asking) -> None:
     for path in (
         "search?query=cache",
         "search?query=who+owns+the+zeppelin",
-        "memory_search?query=who+owns+it",
-        "memory_bootstrap",
     ):
         assert browser.get(f"/w/{full.name}/{path}").status == 200
     assert (encode(full(OPERATIONS["crystals"])), encode(full(OPERATIONS["gaps"]))) == before
@@ -184,7 +154,7 @@ def test_looking_leaves_no_trace(browser: Browser, full: Asking) -> None:
     full(memory_search, "cache holds", agent="codex")
     assert encode(full(OPERATIONS["crystals"])) != before[0]
     full(memory_bootstrap, receipt="HTTP")
-    assert "HTTP" in text_of(browser.get(f"/w/{full.name}/now"))
+    assert "An agent read it" in text_of(browser.get(f"/w/{full.name}/today"))
 
 
 def test_long_lists_are_shown_in_parts_each_row_once(browser: Browser, name: str, ask: Asking) -> None:
@@ -270,30 +240,12 @@ def test_a_session_of_any_name_can_be_opened(browser: Browser, name: str, ask: A
     assert "it is kept" not in text_of(browser.get(f"/w/{name}/search?query=kept"))
 
 
-def test_the_configuration_says_what_is_in_force_and_who_set_it_and_no_secret(
-    served: Running, browser: Browser, name: str, tmp_path: Path
-) -> None:
-    file = tmp_path / "<b>mine.yaml"
-    file.write_text("model: {api_base: 'http://me:hunter2hunter2@model.example/v1'}\n")
-    before = served.house.config
-    served.house.config = load(file, {"HOME": "/nonexistent", "DREAMD_DREAM__ASK": "all"})
-    try:
-        page, replies = browser.get(f"/w/{name}/configuration"), browser.get(f"/w/{name}/configuration.json")
-    finally:
-        served.house.config = before
-    text = text_of(page)
-    assert 'dream.ask "all" "own" DREAMD_DREAM__ASK own: changes of lines that you wrote' in text
-    assert "<b>mine.yaml" in text
-    assert "limits.usd_per_day 5.0 5.0 default" in text
-    assert b"hunter2" not in page.body + replies.body
-
-
 @pytest.mark.parametrize("deed", ["dream", "restore 7", "forget", "doctor"])
 def test_what_mends_a_problem_is_an_act_of_a_page(deed: str) -> None:
     template = environment().from_string("{{ ui.problem(place, problem) }}")
     made = template.render(place=Place("a", csrf="c"), problem=Problem("it is broken", "mend it", deed))
     page, name = made.partition('action="/w/a/')[2].partition('"')[0].split("/")
-    act = (PAGES.get(page) or page_of(page)).act(name)  # type: ignore[union-attr]
+    act = PAGES[page].act(name)
     assert act is not None
     act.form.model_validate({"version": 7} if deed.startswith("restore") else {})
     assert ('name="version" value="7"' in made) is deed.startswith("restore")
@@ -308,12 +260,12 @@ def test_many_workspaces_are_shown_a_page_at_a_time_and_what_is_wrong_comes_firs
         names = [house.make(tmp_path / f"agent-{number:03}") for number in range(MOST_WORKSPACES + 5)]
         open_workspace(house.roots[names[-1]]).state.chmod(0o755)
         first, second = browser.get("/"), browser.get(f"/?start={MOST_WORKSPACES}")
-        shown = [[name for name in names if f"/w/{name}/now" in page.body.decode()] for page in (first, second)]
+        shown = [[name for name in names if f"/w/{name}/today" in page.body.decode()] for page in (first, second)]
         assert sorted(shown[0] + shown[1]) == sorted(names)
         assert (len(shown[1]), names[-1] in shown[0]) == (5, True)
         assert "is open to other users" in text_of(first)
         assert len(browser.get("/fleet.json").json["status"]["workspaces"]) == len(names)
-        for path in ("/w/nobody-000000000000/now", "/w/nobody-000000000000/events"):
+        for path in ("/w/nobody-000000000000/today", "/w/nobody-000000000000/events"):
             assert browser.get(path).status == 404
 
 

@@ -1,0 +1,197 @@
+"""Today: its verdict, what is new, what wants its owner's word and each answer, what is open, and several undos."""
+
+import re
+import shutil
+import sqlite3
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from daemon.api.operations.journal import proposals
+from daemon.api.operations.notes import working_memory_note
+from daemon.api.operations.search import memory_bootstrap
+from daemon.api.operations.signals import gaps
+from daemon.config.settings import DreamSection
+from daemon.pages import window
+from daemon.workspace.adoption import open_workspace
+from daemon.workspace.stores import utc_now
+from state.signals.curiosity import Cause
+from tests.daemon.http.running import Answer, Running
+from tests.daemon.pages.browser import HTMX, Browser, fields_of, text_of
+from tests.daemon.pages.conftest import Asking
+from tests.daemon.pages.lives import ASKING, COFFEE, HOSTILE, LONG, SHORT, TEA, changed_by_a_model, dreamt
+from tests.daemon.pages.test_acts import act, undone
+from tests.support.keeping import copied
+
+OWN = "Ada prefers cocoa at night"
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Path]:
+    """A workspace in which two changes wait, and one in which they have applied."""
+    folder = tmp_path_factory.mktemp("built")
+    return {
+        waits: changed_by_a_model(folder / str(waits), ASKING if waits else DreamSection()) for waits in (True, False)
+    }
+
+
+@pytest.fixture
+def waits(served: Running, built: dict[bool, Path], tmp_path: Path) -> Asking:
+    return Asking(served, served.house.register(copied(built[True], tmp_path / "waits")))
+
+
+@pytest.fixture
+def applied(served: Running, built: dict[bool, Path], tmp_path: Path) -> Asking:
+    return Asking(served, served.house.register(copied(built[False], tmp_path / "applied")))
+
+
+def today(browser: Browser, ask: Asking, more: str = "") -> str:
+    return text_of(browser.get(f"/w/{ask.name}/today{more}"))
+
+
+def numbers(ask: Asking) -> list[int]:
+    return [one.number for one in ask(proposals).proposals]
+
+
+def bond(ask: Asking) -> set[str]:
+    return {one for one in (TEA, COFFEE, SHORT, LONG, OWN) if one in ask.document}
+
+
+def test_it_says_in_one_of_four_forms_how_it_stands(browser: Browser, waits: Asking, applied: Asking) -> None:
+    assert "▲ 2 things want you" in today(browser, waits)
+    page = browser.get(f"/w/{waits.name}/today").body.decode()
+    assert re.search(r"<title>\(2\) [^<]* · dreamd</title>", page)
+    assert 'wants.svg"' in page
+    assert "● All is well." in today(browser, applied)
+    (applied.root / "MEMORY.md").unlink()
+    broken = browser.get(f"/w/{applied.name}/today")
+    assert "■ It stopped: MEMORY.md is missing" in text_of(broken)
+    assert fields_of(broken, f"/w/{applied.name}/dreams/restore")
+
+
+def test_it_begins_with_three_steps_that_are_ticked(browser: Browser, ask: Asking) -> None:
+    for done, deed in (
+        (0, lambda: ask(working_memory_note, TEA)),
+        (1, lambda: act(browser, ask, "today/dream")),
+        (2, lambda: ask(memory_bootstrap, receipt="HTTP", agent="codex")),
+    ):
+        assert today(browser, ask).count("✓") == done
+        deed()
+    text = today(browser, ask)
+    assert ("✓" in text, "Codex read it" in text) == (False, True)
+
+
+def test_what_the_last_dream_did_is_told_with_its_lines(browser: Browser, applied: Asking) -> None:
+    text = today(browser, applied)
+    assert re.search(r"(Today at \d\d:\d\d|Last night) it learnt nothing , changed 2 and put nothing away", text)
+    assert "changed: Ada prefers [removed: tea ] [added: coffee ] in the morning why · wrong" in text
+    html = browser.get(f"/w/{applied.name}/today").body.decode()
+    for line in ("line?id=L", "wrong?line=L"):
+        assert len(re.findall(re.escape(f'href="/w/{applied.name}/{line}'), html)) == 2
+    # By its name a change is undone, whatever came after it.
+    done = act(browser, applied, "today/take_back", name="2.1")
+    assert len(bond(applied) & {TEA, SHORT}) == len(bond(applied) & {COFFEE, LONG}) == 1
+    undone(browser, applied, done, "today/undo")
+    assert bond(applied) == {COFFEE, LONG}
+
+
+def test_what_is_new_is_new_since_the_last_visit(
+    browser: Browser, applied: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = browser.get(f"/w/{applied.name}/today")
+    cookie = seen.headers["Set-Cookie"].partition(";")[0]
+    assert "HttpOnly" in seen.headers["Set-Cookie"]
+    browser.cookie += f"; {cookie}"
+    workspace = open_workspace(applied.root)
+    for note in ("The fence is green", "The gate is red"):
+        dreamt(workspace, note)
+    assert "The fence is green" in today(browser, applied)  # the visit goes on: what stood before it is new
+    monkeypatch.setattr(window, "utc_now", lambda: utc_now() + timedelta(hours=1))
+    text = today(browser, applied)
+    assert "Since you looked last, in 2 dreams, it learnt 2" in text
+    assert "coffee" not in text
+    browser.cookie = browser.cookie.rpartition("=")[0] + "=<i>.1"
+    assert "The gate is red" in today(browser, applied)
+
+
+def test_proposals_are_accepted_as_one_version_and_that_is_taken_back(browser: Browser, waits: Asking) -> None:
+    first, second = numbers(waits)
+    done = act(browser, waits, "today/answer", verdict="accept", number=[first, second])
+    assert "2 changes accepted." in text_of(done)
+    assert (bond(waits), numbers(waits)) == ({COFFEE, LONG}, [])
+    undone(browser, waits, done, "today/undo")
+    assert (bond(waits), numbers(waits)) == ({TEA, SHORT}, [first, second])
+
+
+def test_an_answer_that_is_given_already_is_no_error(browser: Browser, waits: Asking) -> None:
+    first, second = numbers(waits)
+    for _ in range(2):
+        done = act(browser, waits, "today/answer", verdict="accept", number=first)
+        assert done.status == 200
+    assert "Already accepted." in text_of(done)
+    act(browser, waits, "today/answer", verdict="decline", number=second)
+    again = act(browser, waits, "today/answer", verdict="accept", number=second)
+    assert "Already declined." in text_of(again)
+    assert len(bond(waits) & {TEA, SHORT}) == len(bond(waits) & {COFFEE, LONG}) == 1
+
+
+def test_several_acts_are_taken_back_one_after_the_other_and_put_back(browser: Browser, waits: Asking) -> None:
+    first, second = numbers(waits)
+    act(browser, waits, "today/answer", verdict="accept", number=first)
+    done = act(browser, waits, "today/answer", verdict="decline", number=second)
+    for waiting in ([second], [first, second]):
+        done = undone(browser, waits, done, "today/undo")
+        assert numbers(waits) == waiting
+    assert "Undo" not in text_of(done).partition("Put it back")[2][:40]
+    assert bond(waits) == {TEA, SHORT}
+
+
+def test_what_is_written_in_ones_own_words_is_one_undo(browser: Browser, waits: Asking) -> None:
+    (number,) = (one.number for one in waits(proposals).proposals if one.new == COFFEE)
+    done = act(browser, waits, "today/rewrite", number=number, text=OWN)
+    assert (bond(waits), len(numbers(waits))) == ({OWN, SHORT}, 1)
+    undone(browser, waits, done, "today/undo")
+    assert (bond(waits), len(numbers(waits))) == ({TEA, SHORT}, 2)
+    act(browser, waits, "today/rewrite", number=number, text=COFFEE)  # that is what was proposed
+    assert bond(waits) == {COFFEE, SHORT}
+    assert act(browser, waits, "today/rewrite", number=number, text=OWN).status == 404
+
+
+def test_what_waits_is_shown_in_parts(browser: Browser, waits: Asking) -> None:
+    with closing(sqlite3.connect(open_workspace(waits.root).state / "state.db")) as connection, connection:
+        connection.executemany(
+            "INSERT INTO proposals SELECT ?, dream, at, operation, why, '', 0 FROM proposals WHERE number = 1",
+            [(at,) for at in range(11, 41)],
+        )
+    first, later = (browser.get(f"/w/{waits.name}/today{start}") for start in ("", "?number=29"))
+    for page, every in ((first, [1, 2, *range(11, 29)]), (later, range(29, 41))):
+        assert re.findall(r'id="proposal-(\d+)"', page.body.decode()) == [str(one) for one in every]
+    assert "Accept all 20" in text_of(first)
+    assert "12 more wait" in text_of(first)
+
+
+def test_a_question_is_answered_or_not_important_and_comes_back(browser: Browser, ask: Asking) -> None:
+    with ask.served.house.open(ask.name, lambda _: None) as access, access.write() as store:
+        for question in ("Who approves refunds?", f"What is {HOSTILE}?"):
+            store.questions.raise_(question, Cause.EXPLICIT, utc_now())
+    assert "It could not answer · 2" in today(browser, ask)
+    done = act(browser, ask, "today/dismiss", question="Who approves refunds?")
+    assert "Who approves refunds?" not in today(browser, ask)
+    undone(browser, ask, done, "today/dismiss")
+    assert "Who approves refunds?" in today(browser, ask)
+    act(browser, ask, "today/note", question="Who approves refunds?", text="Lotte does")
+    assert ask(gaps).total == 1
+    note = (ask.root / "memory" / "scratch.md").read_text()
+    assert "Who approves refunds: Lotte does" in note
+    assert all("refunds" not in about for _, about, _ in ask.ledger)
+
+
+def test_the_doctor_examines_and_leaves_no_row(browser: Browser, ask: Asking) -> None:
+    shutil.rmtree(open_workspace(ask.root).checkpoints, ignore_errors=True)
+    answer: Answer = act(browser, ask, "today/examine", HTMX)
+    assert (answer.status, b"<!doctype" in answer.body) == (200, False)
+    assert "Examined." in text_of(answer)
+    assert re.search(r"(warning|problem) .*embedding", text_of(answer))
+    assert ask.ledger == []
