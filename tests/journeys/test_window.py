@@ -1,4 +1,4 @@
-"""The window in a real browser before a real daemon: review, watch, search, restore, forget."""
+"""The window in a real browser before a real daemon: answers, a dream that is watched, the palette, a daemon that goes."""
 
 import threading
 import time
@@ -80,11 +80,11 @@ def went_to(page: Page, name: str) -> None:
 def said(page: Page, text: str) -> None:
     """Wait until the page says this and the request has ended: until then it ignores keys that press a button."""
     page.locator("#said", has_text=text).wait_for()
-    page.wait_for_function("document.querySelector('form.htmx-request') === null")
+    page.locator("form.htmx-request").first.wait_for(state="detached")
 
 
 @pytest.mark.full
-def test_a_batch_is_reviewed_by_keyboard_alone_and_memory_md_changes(home: Home) -> None:
+def test_what_waits_is_seen_at_once_and_answered_by_keyboard_alone(home: Home) -> None:
     workspace = home.workspace()
     home.with_port()
     with home.serving():
@@ -97,33 +97,51 @@ def test_a_batch_is_reviewed_by_keyboard_alone_and_memory_md_changes(home: Home)
         assert {TEA, SHORT} <= set(before)
         with window(home, workspace) as seen:
             page = seen.page
-            tabbed_to(page, "Review 2")
-            pressed(page, "Enter")
-            page.wait_for_url("**/review")
             stays(page)
+            page.get_by_role("heading", name="2 things want you").wait_for()
+            assert page.title().startswith("(2) ")
+            pressed(page, "a", "d")  # nothing is marked
+            assert page.locator("[id^=proposal-]").count() == 2
             pressed(page, "?")
             assert page.locator("dialog[open]").count() == 1
-            pressed(page, "Escape", "j", "j", "k")
-            assert page.evaluate("document.activeElement.id") == "proposal-1"
-            pressed(page, "r")
-            said(page, "1 proposal declined: 1")
+            pressed(page, "Escape")
+            to_proposal(page, 1)
+            pressed(page, "d")
+            said(page, "1 change declined")
             assert lived.lines(workspace) == before
-            assert page.locator("[id^=proposal-]").count() == 1
-            while page.evaluate("document.activeElement.id") != "proposal-2":
-                pressed(page, "j")
+            to_proposal(page, 2)
             pressed(page, "a")
-            said(page, "1 proposal accepted")
-            assert page.locator("[id^=proposal-]").count() == 0
+            said(page, "1 change accepted")
+            page.get_by_role("heading", name="All is well").wait_for()
+            assert not page.title().startswith("(")
             assert len({TEA, SHORT} & set(lived.lines(workspace))) == 1
-            pressed(page, "u")
-            said(page, "MEMORY.md is as it was")
+            for count in (1, 2):
+                pressed(page, "u")
+                said(page, "Undone")
+                page.locator("[id^=proposal-]").nth(count - 1).wait_for()
             assert lived.lines(workspace) == before
+            for number in (1, 2):
+                to_proposal(page, number)
+                pressed(page, "x")
+            pressed(page, "a")
+            said(page, "2 changes accepted")
+            assert {COFFEE, LONG} <= set(lived.lines(workspace))
             assert has_stayed(page)
     lived.assert_valid(workspace)
 
 
+def to_proposal(page: Page, number: int) -> None:
+    for _ in range(20):
+        if page.evaluate("document.activeElement.id") == f"proposal-{number}":
+            return
+        pressed(page, "j")
+    pressed(page, *20 * "k")
+    while page.evaluate("document.activeElement.id") != f"proposal-{number}":
+        pressed(page, "j")
+
+
 @pytest.mark.full
-def test_a_dream_is_watched_as_it_runs(home: Home) -> None:
+def test_a_dream_is_followed_to_its_sentence(home: Home) -> None:
     workspace, answered = home.workspace(), threading.Event()
     noted(workspace, repairs(3))
     home.with_port()
@@ -132,97 +150,85 @@ def test_a_dream_is_watched_as_it_runs(home: Home) -> None:
         with home.serving() as daemon, window(home, workspace) as seen:
             page = seen.page
             stays(page)
-            page.locator("#main").get_by_role("button", name="Dream now").click()
-            page.locator("#main .live", has_text="a dream runs now").wait_for()
+            page.locator("#main").get_by_role("button", name="now", exact=True).click()
+            page.get_by_role("heading", name="It is dreaming").wait_for()
             page.locator("#frame .live", has_text="a dream runs now").wait_for()
-            assert has_stayed(page)
-            page.locator("#main dd", has_text="running").get_by_role("link").first.click()
-            page.get_by_role("heading", name="Dream of").wait_for()
-            stays(page)
             daemon.until(lambda: model.count == 1)
-            page.locator("tbody tr", has_text="gather").wait_for()
-            assert page.locator("tbody tr", has_text="synthesize").count() == 0
             answered.set()
-            page.locator("tbody tr", has_text="commit").wait_for()
-            page.locator("dd .chip", has_text="committed").wait_for()
-            assert page.locator("[data-item=review]", has_text=repairs(1)[0]).count() == 1
-            page.locator("#frame .state", has_text="version 1").wait_for()
+            page.locator("#frame .state", has_text="Learnt 3").wait_for()
+            page.locator(".lede", has_text="it learnt 3").wait_for()
+            assert page.locator("[data-item=change]", has_text=repairs(1)[0]).count() == 1
+            page.get_by_role("heading", name="All is well").wait_for()
+            # Another one has nothing to do, and says so.
+            page.locator("#main").get_by_role("button", name="now", exact=True).click()
+            page.locator("#frame .state, #said", has_text="othing new since").first.wait_for()
             assert has_stayed(page)
     assert set(repairs(3)) <= set(lived.lines(workspace))
 
 
 @pytest.mark.full
-def test_a_search_leads_to_where_a_line_comes_from_and_an_earlier_version_comes_back(home: Home) -> None:
+def test_the_palette_finds_notes_and_acts(home: Home) -> None:
     workspace = home.workspace()
     home.with_port()
-    with home.serving():
-        for notes in ([WRONG, *repairs(2)], ["The fence of house 8 was painted"]):
-            noted(workspace, notes)
-            assert home.dreamd("dream", workspace.root).status == 0
-        assert "The fence of house 8 was painted" in lived.lines(workspace)
+    with home.serving() as daemon:
+        noted(workspace, [TEA, WRONG])
+        assert home.dreamd("dream", workspace.root).status == 0
         with window(home, workspace) as seen:
             page = seen.page
-            went_to(page, "Search")
-            page.get_by_role("searchbox").fill("which port does the staging server listen on")
+            stays(page)
+            typed(page, "staging port")
+            page.locator("#found .found-one", has_text=WRONG).first.wait_for()
             pressed(page, "Enter")
-            page.wait_for_url("**/search?*")
-            page.locator("[data-item=hit]", has_text=WRONG).first.wait_for()
-            pressed(page, "j", "Enter")
             page.locator("#beside", has_text=WRONG).wait_for()
-            line = page.locator("#beside a[href*='line?id=']").first
-            line.click()
-            page.get_by_text("What changed it").wait_for()
-            page.locator("article a[href*='dream?version=']").first.click()
-            page.get_by_role("heading", name="Dream of").wait_for()
-            page.get_by_role("button", name="Restore version 1").click()
-            said(page, "MEMORY.md is as it was in version 1")
-            assert "The fence of house 8 was painted" not in lived.lines(workspace)
-            assert WRONG in lived.lines(workspace)
-            pressed(page, "u")
-            said(page, "MEMORY.md is as it was in version 2")
-            assert "The fence of house 8 was painted" in lived.lines(workspace)
-    lived.assert_valid(workspace)
+            assert page.locator("dialog[open]").count() == 0
+            typed(page, f"note {SHORT}")
+            page.locator("#found .found-one", has_text=f"Note: {SHORT}").wait_for()
+            pressed(page, "Enter")
+            said(page, "Noted.")
+            typed(page, "dream now")
+            page.locator("#found .found-one", has_text="do Dream now").wait_for()
+            pressed(page, "ArrowDown", "Enter")
+            page.locator("#frame .state", has_text="Learnt 1").wait_for()
+            assert has_stayed(page)
+            typed(page, "as of today")
+            page.locator("#found .found-one", has_text="MEMORY.md as of").click()
+            page.wait_for_url("**/memory?as_of=*")
+        assert SHORT in lived.lines(workspace)
+    assert [url for url in seen.requests if "answers" in url] == []
+    assert SHORT not in daemon.log
+
+
+def typed(page: Page, text: str) -> None:
+    """Open the palette and type."""
+    pressed(page, "Control+k")
+    page.locator("#palette[open]").wait_for()
+    page.fill("#find", text)
 
 
 @pytest.mark.full
-def test_what_is_forgotten_is_nowhere_and_never_was_in_an_address(home: Home) -> None:
+def test_while_the_daemon_is_gone_the_page_says_so_and_what_is_pressed_goes_later(home: Home) -> None:
     workspace = home.workspace()
     home.with_port()
-    visited = list[str]()
-    with home.serving() as daemon:
-        noted(workspace, [f"Remember that {SECRET}", *repairs(2)])
-        assert home.dreamd("dream", workspace.root).status == 0
-        noted(workspace, [f"It waits: {SECRET}"])
-        with window(home, workspace) as seen:
-            page = seen.page
-            page.on("framenavigated", lambda frame: visited.append(frame.url))
-            went_to(page, "Forget")
-            page.fill("#text", SECRET)
-            page.get_by_role("button", name="Show what would go").click()
-            page.get_by_role("heading", name="What would go").wait_for()
-            assert page.locator("#main li", has_text=SECRET).count() > 0
-            # It asks first; the browser of this test says no, and nothing goes.
-            page.get_by_role("button", name="Erase this").click()
-            until(lambda: seen.dialogs)
-            assert seen.dialogs == ["confirm: Erase this? It cannot be brought back."]
-            seen.dialogs.clear()
-            assert any(SECRET in line for line in lived.lines(workspace))
-            page.evaluate("window.confirm = () => true")
-            page.get_by_role("button", name="Erase this").click()
-            said(page, "It is forgotten: nothing of it is left.")
-            page.get_by_role("heading", name="Receipt").wait_for()
-            assert page.get_by_text("nothing is left").count() == 1
-            assert "Falconer" not in page.content()
-            went_to(page, "Dreams")
-            page.get_by_role("link", name="What was done in this window").click()
-            page.locator("tr", has_text="forget: erase").wait_for()
-            assert "Falconer" not in page.content()
-        assert_gone(workspace, SECRET)
-        assert "Falconer" not in daemon.log
-    assert len(visited) >= 2
-    assert [url for url in (*visited, *seen.requests) if "Falconer" in url] == []
-    assert set(repairs(2)) <= set(lived.lines(workspace))
-    assert_gone(workspace, SECRET)
+    with browser_page() as seen:
+        page = seen.page
+        with home.serving():
+            noted(workspace, [TEA])
+            assert home.dreamd("dream", workspace.root).status == 0
+            page.goto(home.dreamd("open", workspace.root, "--print", **NO_SCREEN).out.strip())
+            stays(page)
+            page.get_by_role("heading", name="All is well").wait_for()
+        page.locator("#gone").wait_for(timeout=3_000)
+        page.fill("#note-text", SHORT)
+        page.get_by_role("button", name="Note it").click()
+        page.locator("#note-form.not-sent").wait_for()
+        page.locator("#gone", has_text="1 not sent").wait_for()
+        with home.serving():
+            page.locator("#gone").wait_for(state="hidden")
+            said(page, "Noted.")
+            assert page.locator(".not-sent").count() == 0
+            until(lambda: SHORT in lived.pending(workspace))
+            assert has_stayed(page)
+        assert seen.errors == []
 
 
 @pytest.mark.full
@@ -239,4 +245,4 @@ def test_a_page_that_is_open_asks_nothing_while_nothing_happens(home: Home) -> N
             seen.page.wait_for_timeout(700)  # the daemon looks after everything twice meanwhile
             assert seen.requests[before:] == []
             noted(workspace, ["The fence of house 8 was painted"])
-            seen.page.locator("dd", has_text="2, the oldest").wait_for()
+            seen.page.locator(".strip", has_text="2 notes").wait_for()
