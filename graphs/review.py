@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from types import MappingProxyType
 
 from graphs.checks import PROTECTING, untouchable, vetoed
 from graphs.input_budget import numbered
@@ -163,11 +164,21 @@ class Review(Sheet):
             self.lines |= {line.id: line for line in come}
         return None
 
-    def undo(self, change: Change, evidence: Mapping[str, tuple[str, ...]]) -> bool:
-        """Undo a change: lines come back as they were. Return False if its lines have changed since."""
+    def undo(
+        self, change: Change, evidence: Mapping[str, tuple[str, ...]], below: Mapping[str, Sequence[str]]
+    ) -> bool:
+        """Undo a change: lines come back as they were, above the first one `below` that still stands.
+
+        Return False if its lines have changed since.
+        """
         back = inverse_of(change, self)
         if back is None:
             return False
+        if back.come:
+            last = back.come[-1]
+            here = {line.key for line in self.lines.values() if line.place is last.place}
+            above = next((text for text in below.get(last.id, ()) if normalise(text) in here), "")
+            back = replace(back, above=above)
         if not back.come:
             self.unwanted += [line.text for line in back.gone if line.section is not SectionName.POINTERS]
         come = tuple(replace(line, above=False) for line in back.come)
@@ -226,13 +237,16 @@ def undo_changes(
     archive: Memory,
     evidence: Mapping[str, tuple[str, ...]],
     versions: Sequence[Dream] = (),
+    below: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Undone:
-    """Undo these changes, given by name, in order. `evidence` has the crystals behind former lines, by line id.
+    """Undo these changes, given by name, in order.
+
+    `evidence` has the crystals behind former lines, `below` the texts that stood below them, both by line id.
 
     Of whole `versions` what they deleted may be written again, and what they answered is asked again.
     """
     review = Review(replace(snapshot, seeds=(), notes=(), taken=()))
-    done = tuple(name for name, change in changes.items() if review.undo(change, evidence))
+    done = tuple(name for name, change in changes.items() if review.undo(change, evidence, below))
     outdated = tuple(name for name in changes if name not in done)
     whole = [one for one in versions if not any(name.startswith(f"{one.number}.") for name in outdated)]
     answers = tuple(answer.inverse for one in whole for answer in one.answers)

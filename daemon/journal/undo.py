@@ -1,7 +1,7 @@
 """Undo: every change of every version has a name ("12.3") and an inverse, which is a version of its own."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from daemon.dream.memory import WorkspaceMemory, commit_owners
@@ -10,7 +10,8 @@ from daemon.journal.restore import restore
 from daemon.workspace.document import settle_document
 from daemon.workspace.stores import Store, utc_now
 from graphs.review import Undone, undo_changes
-from state.changes.change import Change
+from state.changes.change import Change, CurrentLine
+from state.document.document import parse
 from state.dream import RESTORE
 from state.errors import NotFoundError, UsageError
 
@@ -27,19 +28,19 @@ def undo(store: Store, names: Sequence[str]) -> Undone:
     if list(names) == [str(latest)] and store.memory.version(latest).cause == RESTORE:
         # What was consumed before the restore is consumed again, too.
         return Undone(restore(store, latest - 1), (str(latest),), ())
-    changes = {name: change for said in names for name, change in _named(store, said)}
+    named = [one for said in names for one in _named(store, said)]
+    changes = {name: change for name, change, _ in named}
+    below = {line.id: texts for _, change, before in named for line, texts in _below(change, before)}
     versions = [store.memory.version(int(said)) for said in names if said.isdecimal()]
-    rested = [line.id for change in changes.values() for line in change.gone]
-    done = undo_changes(
-        standing(store, utc_now()), changes, WorkspaceMemory(store), store.lineage.evidence_of(rested), versions
-    )
+    rested = store.lineage.evidence_of([line.id for change in changes.values() for line in change.gone])
+    done = undo_changes(standing(store, utc_now()), changes, WorkspaceMemory(store), rested, versions, below)
     if done.dream is None:
         return done
     return replace(done, dream=commit_owners(store, done.dream, f"undo of {done.dream.reason}", "by the owner"))
 
 
-def _named(store: Store, said: str) -> list[tuple[str, Change]]:
-    """Return the changes of this name, the last first: the later ones may rest on the earlier."""
+def _named(store: Store, said: str) -> list[tuple[str, Change, str]]:
+    """Return the changes of this name with the text before them, the last first: later ones may rest on earlier."""
     if (match := _NAME.fullmatch(said)) is None:
         raise UsageError(f"{said!r:.40} names no change", "name it like 12.3, or a whole version like 12")
     number, place = int(match[1]), int(match[2] or 0)
@@ -52,4 +53,13 @@ def _named(store: Store, said: str) -> list[tuple[str, Change]]:
         what = f"what version {number} changed is not known one by one: something of it was forgotten since"
         raise NotFoundError(what, f"'dreamd restore {number - 1}' goes back before it")
     chosen = [(at, change) for at, change in enumerate(changes, 1) if place in (0, at)]
-    return [(f"{number}.{at}", change) for at, change in reversed(chosen)]
+    return [(f"{number}.{at}", change, record.before) for at, change in reversed(chosen)]
+
+
+def _below(change: Change, before: str) -> Iterator[tuple[CurrentLine, list[str]]]:
+    """Yield each line that left with the texts that stood below it in its section."""
+    for line in change.gone:
+        part = parse(before).section(line.section)
+        texts = [block.text for block in part.lines] if part else []
+        if line.text in texts:
+            yield line, texts[texts.index(line.text) + 1 :]

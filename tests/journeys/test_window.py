@@ -1,4 +1,4 @@
-"""The window in a real browser before a real daemon: answers, a dream that is watched, the palette, a daemon that goes."""
+"""The window in a real browser before a real daemon: answers, a dream that is watched, the palette, no daemon."""
 
 import threading
 import time
@@ -11,7 +11,6 @@ from playwright.sync_api import Page, Route
 from state.stores.disk.workspace import Workspace
 from tests.support import lived
 from tests.support.browser import Seen, assert_quiet, browser_page
-from tests.support.forgettable import assert_gone
 from tests.support.model_characters import good_when
 from tests.support.scripted_model import ScriptedModel
 from tests.support.serving import Home, noted, repairs, until
@@ -19,7 +18,6 @@ from tests.support.serving import Home, noted, repairs, until
 TEA, COFFEE = "Ada prefers tea in the morning", "Ada prefers coffee in the morning"
 SHORT, LONG = "Ada likes short answers of one line", "Ada likes short answers of three lines"
 WRONG = "The staging server listens on port 8080"
-SECRET = "the launch crew of project Falconer is 7731 blue"
 NO_SCREEN = {"DISPLAY": "", "WAYLAND_DISPLAY": "", "BROWSER": ""}
 
 

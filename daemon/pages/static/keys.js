@@ -198,7 +198,7 @@
   function tellTab() {
     const bar = document.querySelector("#frame .bar-top");
     if (!bar) return;
-    if (bar.dataset.title && document.querySelector("nav a[aria-current]")) document.title = bar.dataset.title.trim();
+    if (document.querySelector("nav a[aria-current]")) document.title = $("tab").textContent.trim();
     const icon = document.querySelector('link[rel="icon"]');
     const wanted = icon.href.replace(/[^/]*$/, `${bar.dataset.icon}.svg`);
     if (icon.href !== wanted) icon.href = wanted;

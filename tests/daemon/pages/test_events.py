@@ -117,7 +117,7 @@ def test_an_event_for_a_change_and_none_for_nothing(served: Running, browser: Br
         assert stream.id_of(_EVENT) not in {first, second}
 
 
-@pytest.mark.parametrize("first", ["/", "/w/{}/now"])
+@pytest.mark.parametrize("first", ["/", "/w/{}/today"])
 def test_a_page_is_told_what_changed_before_it_listened(
     served: Running, browser: Browser, name: str, first: str
 ) -> None:

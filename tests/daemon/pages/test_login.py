@@ -131,7 +131,7 @@ def test_a_session_opens_pages_and_no_operation(served: Running, browser: Browse
 
 
 def test_the_token_reads_pages_and_sends_no_form(served: Running, name: str) -> None:
-    assert set(served.ask("GET", f"/w/{name}/today.json").json) >= {"dream_status", "proposals", "changes"}
+    assert set(served.ask("GET", f"/w/{name}/today.json").json) >= {"dream_status", "proposals", "history"}
     assert served.ask("GET", "/").json["dreamd"]
     form = {"Content-Type": "application/x-www-form-urlencoded", **BEARER}
     assert served.ask("POST", f"/w/{name}/today/dream", body=b"csrf=x", headers=form).status == 403

@@ -45,7 +45,7 @@ FULL = {
         "▲ 2 things want you",
         f"[old: {TEA} ]",
         f"[new: {COFFEE} ]",
-        f"You are asked about every change. Your agent noted today: “{COFFEE}”",
+        f"You are asked about every change. Your agent noted today : “{COFFEE}”",
         "Accept all 2",
         *QUESTIONS,
         "not important",
@@ -126,6 +126,7 @@ def test_what_cannot_be_shown_is_said(browser: Browser, full: Asking, path: str,
     page, bare = browser.get(f"/w/{full.name}/{path}"), path.partition("?")
     assert page.status == status
     assert b'role="alert"' in page.body
+    assert b'aria-label="Pages"' in page.body  # the way to the others
     assert browser.get(f"/w/{full.name}/{bare[0]}.json{bare[1]}{bare[2]}").code
 
 
