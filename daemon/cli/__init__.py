@@ -19,52 +19,72 @@ if TYPE_CHECKING:
 
     from daemon.cli.parsing import Parser
 
-# The module and attribute of each command, and its help.
-COMMANDS = {
-    "setup": ("cli.setup:setup", "set up agents, the service, a model; prove that it works"),
-    "uninstall": ("cli.setup:uninstall", "undo setup; the memories stay"),
-    "init": ("cli.workspace:init", "give a repository or folder a memory, take in an existing MEMORY.md"),
-    "path": ("cli.workspace:path", "print where MEMORY.md of a folder or repository is"),
-    "ignore": ("cli.workspace:ignore", "keep projects out of every memory; list those that are"),
-    "connect": ("cli.agents:connect", "have agents use the memory, once for all projects; --check tries it"),
-    "disconnect": ("cli.agents:disconnect", "take out of agents what connect has put in"),
-    "note": ("cli.note:note", "append a note to the scratch log"),
-    "bootstrap": ("cli.bootstrap:bootstrap", "print what an agent reads at session start"),
-    "dream": ("cli.dream:dream", "dream now: fold what is new into MEMORY.md"),
-    "search": ("api.operations.search:memory_search", "search the long-term memory"),
-    "status": ("cli.service:status", "pending notes, the last dream, crystals, spend, problems"),
-    "open": ("cli.service:open_", "open the window in a browser: see it, review it, correct it"),
-    "history": ("api.operations.memory:history", "list the versions of MEMORY.md"),
-    "changes": ("api.operations.journal:changes", "list single changes by name, with what they rest on"),
-    "undo": ("api.operations.journal:undo_changes", "take single changes, or a whole version, back"),
-    "diff": ("api.operations.memory:diff", "show what changed between versions"),
-    "restore": ("api.operations.memory:restore_version", "bring back an earlier version"),
-    "why": ("api.operations.search:memory_why", "show where a line comes from"),
-    "why-not": ("api.operations.search:memory_why_not", "say why an agent was not given a thing"),
-    "supersede": ("api.operations.crystals:supersede", "say which of two memories holds now, or that both do"),
-    "wrong": ("cli.review:wrong", "say that a line was never true; --right says what is"),
-    "forget": ("cli.upkeep:forget", "erase a text everywhere, with a receipt"),
-    "secrets": ("cli.settings:secrets", "list what was redacted and may be no secret, and bring it back"),
-    "review": ("cli.review:review", "what waits for your yes: show it, accept or decline it"),
-    "feel": ("api.operations.signals:feel_event", "raise a hormone event"),
-    "mood": ("api.operations.signals:current_mood", "show the hormone levels"),
-    "ingest": ("cli.ingest:ingest", "read transcripts into the long-term memory"),
-    "session": ("cli.session:session", "show the working memory of sessions"),
-    "export": ("cli.archive:export", "write the whole workspace into one file: a backup"),
-    "import": ("cli.archive:import_", "make a workspace of such a file"),
-    "serve": ("cli.service:serve", "the daemon, in the foreground: dreams by itself, serves agents"),
-    "mcp": ("cli.mcp:mcp", "MCP over stdio, for an agent"),
-    "call": ("cli.perform:call", "run any operation for a program: JSON in, lines of JSON out"),
-    "migrate": ("cli.service:migrate", "make the tables of a fleet in PostgreSQL"),
-    "fleet": ("cli.fleet", "serve and keep a fleet: its processes, status, tenants, tokens, workspaces, recovery"),
-    "install-service": ("cli.setup:install_service", "have systemd or launchd run the daemon"),
-    "models": ("cli.settings:models", "the embedding model: which is there; 'install' brings it"),
-    "config": ("cli.settings:config", "the configuration in force, and where each value comes from"),
-    "doctor": ("cli.upkeep:doctor", "check everything and say what to do"),
-    "completion": ("cli.settings:completion", "a script by which bash, zsh or fish complete commands and options"),
+# The commands as README groups them, each with its module and attribute, its help, and an example; beside the title
+# of a group the command whose example stands for all.
+GROUPS = {
+    ("Set up", "connect"): {
+        "setup": ("cli.setup:setup", "set up agents, the service, a model; prove that it works", "setup"),
+        "uninstall": ("cli.setup:uninstall", "undo setup; the memories stay", "uninstall"),
+        "connect": ("cli.agents:connect", "have agents use the memory, in all projects", "connect --check"),
+        "disconnect": ("cli.agents:disconnect", "take out of agents what connect has put in", "disconnect codex"),
+        "install-service": ("cli.setup:install_service", "have the daemon run by itself", "install-service --now"),
+        "models": ("cli.settings:models", "the model of searches by meaning; 'install' brings it", "models install"),
+        "config": ("cli.settings:config", "show and change the configuration", "config set model.name codex"),
+        "completion": ("cli.settings:completion", "have bash, zsh or fish complete words", "completion bash"),
+    },
+    ("Where a memory is", "init"): {
+        "init": ("cli.workspace:init", "give a repository or folder a memory", "init ~/agents/ada"),
+        "path": ("cli.workspace:path", "print where MEMORY.md of a folder or repository is", "path"),
+        "ignore": ("cli.workspace:ignore", "keep projects out of every memory", "ignore '~/work/client-*'"),
+    },
+    ("Remember", "note"): {
+        "note": ("cli.note:note", "note what is worth remembering", 'note "Ada prefers tea" --importance 0.8'),
+        "ingest": ("cli.ingest:ingest", "read transcripts, or what agents kept before", "ingest --found"),
+        "dream": ("cli.dream:dream", "dream now: fold what is new into MEMORY.md", "dream --dry-run"),
+        "feel": ("api.operations.signals:feel_event", "say that what just happened mattered", "feel reward"),
+        "mood": ("api.operations.signals:current_mood", "show what was felt, and how it fades", "mood --hours 24"),
+        "session": ("cli.session:session", "show the working memory of sessions", "session list"),
+    },
+    ("Look", "search"): {
+        "open": ("cli.service:open_", "open the window in a browser: see it, review it, correct it", "open"),
+        "status": ("cli.service:status", "is all well? dreams, notes, spend, problems", "status"),
+        "search": ("api.operations.search:memory_search", "search all that was ever noted", 'search "tea or coffee"'),
+        "why": ("api.operations.search:memory_why", "show where a line comes from", 'why "prefers tea"'),
+        "why-not": ("api.operations.search:memory_why_not", "say why an agent was not given a thing", "why-not tea"),
+        "history": ("api.operations.memory:history", "list the versions of MEMORY.md", "history --limit 50"),
+        "changes": ("api.operations.journal:changes", "list changes of single lines, each by its name", "changes 12"),
+        "diff": ("api.operations.memory:diff", "show what changed between versions", "diff 10 12"),
+        "bootstrap": ("cli.bootstrap:bootstrap", "print what an agent reads at session start", "bootstrap"),
+    },
+    ("Decide", "review"): {
+        "review": ("cli.review:review", "accept or decline what waits for your yes", "review --accept 1 2"),
+        "wrong": ("cli.review:wrong", "say that a line was never true", 'wrong "likes tea" --right "Ada likes mate"'),
+        "undo": ("api.operations.journal:undo_changes", "take single changes, or a whole version, back", "undo 12.3"),
+        "restore": ("api.operations.memory:restore_version", "bring back an earlier version", "restore 11"),
+        "supersede": (
+            "api.operations.crystals:supersede",
+            "say which of two memories holds now, or that both do",
+            'supersede "office in Altona" "office in Eppendorf"',
+        ),
+        "secrets": ("cli.settings:secrets", "list what was redacted, bring back what is no secret", "secrets"),
+        "forget": ("cli.upkeep:forget", "erase a text everywhere, with a receipt", 'forget "Mara" --dry-run'),
+    },
+    ("Repair and back up", "export"): {
+        "doctor": ("cli.upkeep:doctor", "check everything and say what to do", "doctor --repair --dry-run"),
+        "export": ("cli.archive:export", "write the whole workspace into one file: a backup", "export -o ~/backups"),
+        "import": ("cli.archive:import_", "make a workspace of such a file", "import ada.dreamd.db ~/agents/ada"),
+    },
+    ("Run the daemon, MCP over stdio, a fleet", "serve"): {
+        "serve": ("cli.service:serve", "run the daemon here: dream by itself, serve agents", "serve"),
+        "mcp": ("cli.mcp:mcp", "serve one agent over stdio", "mcp -w ~/agents/ada"),
+        "call": ("cli.perform:call", "run any operation for a program, JSON in and out", "call lines < /dev/null"),
+        "fleet": ("cli.fleet", "serve and keep a fleet: its tenants, workspaces, recovery", "fleet status"),
+        "migrate": ("cli.service:migrate", "make the tables of a fleet in PostgreSQL", "migrate"),
+    },
 }
+COMMANDS = {name: row for group in GROUPS.values() for name, row in group.items()}
 # Commands that are one operation each.
-OPERATIONS = tuple(name for name, (place, _) in COMMANDS.items() if place.startswith("api."))
+OPERATIONS = tuple(name for name, (place, *_) in COMMANDS.items() if place.startswith("api."))
 _INTERRUPTED = 130  # 128 + SIGINT, as in shells
 _BROKEN_PIPE = 141  # 128 + SIGPIPE
 
@@ -79,6 +99,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"dreamd: {unfit}\n")
         return 1
     words = sys.argv[1:] if argv is None else list(argv)
+    words = [*words[1:], "--help"] if words[:1] == ["help"] else words
     for stream in (sys.stdout, sys.stderr):
         # A command that has done its work must not fail because the terminal cannot show a character.
         if hasattr(stream, "reconfigure"):
@@ -126,7 +147,7 @@ def _unfit() -> str:
 
 
 def _run(words: Sequence[str]) -> int:
-    if not words or words[0] in ("-h", "--help", "help"):
+    if not words or words[0] in ("-h", "--help"):
         sys.stdout.write(_help())
         return 0 if words else UsageError.exit_status
     name, *rest = words
@@ -134,7 +155,7 @@ def _run(words: Sequence[str]) -> int:
         sys.stdout.write(f"dreamd {_version()}\n")
         return 0
     if name not in COMMANDS:
-        raise UsageError(f"there is no command {name!r}", "'dreamd --help' lists them")
+        raise _no_command(name)
     if name == "fleet":  # it has subcommands
         from daemon.cli import fleet
 
@@ -157,35 +178,47 @@ def _run(words: Sequence[str]) -> int:
         raise as_arguments(error, parser) from error
 
 
+def _no_command(name: str) -> UsageError:
+    from daemon.cli.parsing import did_you_mean
+
+    near = did_you_mean(name, (*COMMANDS, "help", "--help", "--version"))
+    return UsageError(f"there is no command {name!r:.100}{near}", "'dreamd --help' lists them")
+
+
 def command(name: str) -> "tuple[Parser, Callable[[Namespace], int]]":
     """Return a command's parser, and the function that runs it."""
     from daemon.cli.parsing import WORKSPACE, Command, parser_of
 
-    module, _, attribute = COMMANDS[name][0].partition(":")
+    place, about, example = COMMANDS[name]
+    module, _, attribute = place.partition(":")
     __import__(f"daemon.{module}")  # importlib's own function would take longer to import than it takes
     found = sys.modules[f"daemon.{module}"]
     if not attribute:  # a module that fills its own parser
-        parser = parser_of(f"dreamd {name}", found.__doc__)
+        parser = parser_of(f"dreamd {name}", found.__doc__, example=example)
         found.add(parser)
         return parser, found.run
     found = getattr(found, attribute)
     if isinstance(found, Command):
-        return parser_of(f"dreamd {name}", found.run.__doc__, found.arguments), found.run
+        return parser_of(f"dreamd {name}", found.run.__doc__, found.arguments, example), found.run
     from daemon.cli import perform
 
-    parser = parser_of(f"dreamd {name}", found.summary, [*perform.arguments_of(found), *WORKSPACE])
+    # An operation's own summary tells agents when to use it.
+    description = f"{about[0].upper()}{about[1:]}{'' if about.endswith('?') else '.'}"
+    parser = parser_of(f"dreamd {name}", description, [*perform.arguments_of(found), *WORKSPACE], example)
     return parser, lambda arguments: perform.run(found, arguments, name)
 
 
 def _help() -> str:
+    from daemon.cli.terminal import columns, wrapped
+
     width = max(map(len, COMMANDS))
-    rows = "".join(f"  {name:<{width}}  {about}\n" for name, (_, about) in COMMANDS.items())
-    return (
-        "usage: dreamd COMMAND …\n\n"
-        "The daemon that keeps an AI agent's MEMORY.md alive, and cannot lose a line of it.\n\n"
-        f"{rows}\n'dreamd COMMAND --help' says more. Exit status: 0 done, 1 failed, 2 usage, 3 nothing to do, "
-        "4 rejected by a guard, 5 busy.\n"
-    )
+    rows = ["usage: dreamd COMMAND …", "", "dreamd keeps an AI agent's MEMORY.md current, and loses no line of it."]
+    for (title, telling), group in GROUPS.items():
+        rows += ["", f"{title}, as in: dreamd {group[telling][2]}"]
+        rows += (f"  {name:<{width}}  {about}" for name, (_, about, _) in group.items())
+    rows += ["", "'dreamd help COMMAND' says more, with an example."]
+    rows += ["Exit status: 0 done, 1 failed, 2 usage, 3 nothing to do, 4 refused, 5 busy."]
+    return "".join(f"{part}\n" for row in rows for part in wrapped(row, columns()))
 
 
 def _version() -> str:

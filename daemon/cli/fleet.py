@@ -513,8 +513,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Add the argument ACT, and list all acts in the help."""
     width = max(map(len, ACTS))
     rows = "\n".join(f"  {name:<{width}}  {act.summary}" for name, act in ACTS.items())
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = f"acts:\n{rows}\n\n'dreamd fleet ACT --help' says more of each."
+    parser.epilog = f"acts:\n{rows}\n\n'dreamd fleet ACT --help' says more of each; {parser.epilog}"
     about = "what to do, with its own words and options behind it"
     for one in (arg("act", nargs="*", metavar="ACT", help=about), CONFIG, JSON):
         add_argument(parser, one)

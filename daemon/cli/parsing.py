@@ -7,7 +7,7 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
-from daemon.cli.terminal import columns, show_notices
+from daemon.cli.terminal import columns, show_notices, wrapped
 from daemon.config.layers import new_memories
 from daemon.config.paths import global_root
 from daemon.workspace.adoption import (
@@ -31,6 +31,10 @@ Argument: TypeAlias = Mapping[str, Any]
 """The parameters of `add_argument`, with the names as `flags`; `type` may be a key of `_READERS`."""
 Arguments: TypeAlias = "Iterable[Argument | tuple[Argument, ...]]"
 """Arguments; those in a tuple exclude each other."""
+
+
+# So many characters of choices stand in the usage.
+_ROOM_FOR_CHOICES = 30
 
 
 def arg(*flags: str, **options: object) -> Argument:
@@ -78,11 +82,28 @@ class Parser(argparse.ArgumentParser):
         return self.parse_args(words)  # the same result, much faster
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message}", f"see '{self.prog} --help'")
+        _, unknown, words = message.partition("unrecognized arguments: ")
+        option = next((word.partition("=")[0] for word in words.split() if word.startswith("-")), "")
+        near = did_you_mean(option, self._option_string_actions) if unknown and option else ""
+        raise UsageError(f"{message}{near}", f"see '{self.prog} --help'")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:  # noqa: ANN401 - argparse's
+        if action.choices is not None and value not in action.choices:
+            known = [str(one) for one in action.choices]
+            near = did_you_mean(str(value), known) or f" (it is one of: {', '.join(known)})"
+            raise argparse.ArgumentError(action, f"invalid choice: {value!r:.100}{near}")
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return " (did you mean …?)" with the known word that is nearest to this one; empty if none is near."""
+    from difflib import get_close_matches  # late: only errors need it
+
+    near = get_close_matches(word, list(known), 1)
+    return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 class Formatter(argparse.HelpFormatter):
-    """A help formatter that uses the terminal's width, and keeps the description's paragraphs and lists.
+    """A help formatter that uses the terminal's width, breaks no word, and keeps paragraphs and lists.
 
     argparse itself would import shutil, with five compressors, to get the width.
     """
@@ -90,17 +111,26 @@ class Formatter(argparse.HelpFormatter):
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=columns() - 2)
 
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        from inspect import cleandoc  # late: only help needs it
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        from textwrap import wrap  # late, as all here: only help needs it
 
-        paragraphs = cleandoc(text).split("\n\n")
-        fill = super()._fill_text
-        return "\n\n".join(one if "\n  " in one else fill(one, width, indent) for one in paragraphs)
+        return wrap(text, width, break_long_words=False, break_on_hyphens=False)
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:  # noqa: ARG002 - argparse's; it is always empty
+        from inspect import cleandoc
+
+        paragraphs = list[str]()
+        for one in cleandoc(text).split("\n\n"):
+            is_list = "\n  " in one
+            rows = (part for row in one.split("\n") for part in wrapped(row, width))
+            paragraphs.append("\n".join(rows if is_list else self._split_lines(one, width)))
+        return "\n\n".join(paragraphs)
 
 
-def parser_of(prog: str, description: str | None, arguments: Arguments = ()) -> Parser:
-    """Return a command's parser."""
-    parser = Parser(prog=prog, description=description, allow_abbrev=False, formatter_class=Formatter)
+def parser_of(prog: str, description: str | None, arguments: Arguments = (), example: str = "") -> Parser:
+    """Return a command's parser; `example`: what to type behind `dreamd`."""
+    shown = f"for example: dreamd {example}" if example else None
+    parser = Parser(prog=prog, description=description, epilog=shown, allow_abbrev=False, formatter_class=Formatter)
     for one in arguments:
         if isinstance(one, tuple):
             group = parser.add_mutually_exclusive_group()
@@ -116,7 +146,18 @@ def add(parser: "argparse._ActionsContainer", argument: Argument) -> None:
     options = {key: value for key, value in argument.items() if key != "flags"}
     if isinstance(options.get("type"), str):
         options["type"] = _READERS[options["type"]]
+    if "choices" in options:
+        options |= _named(options["choices"], options.get("metavar"), options.get("help"))
     parser.add_argument(*argument["flags"], **options)
+
+
+def _named(choices: Iterable[str], metavar: str | None, about: str | None) -> dict[str, str | None]:
+    """Return an argument's name, made of its choices unless it has one, and its help, which lists long choices."""
+    names = "|".join(choices)
+    if metavar is None and len(names) <= _ROOM_FOR_CHOICES:
+        return {"metavar": names, "help": about}
+    listed = ", ".join(choices)
+    return {"metavar": metavar or f"{next(iter(choices))}|…", "help": f"{about}: {listed}" if about else listed}
 
 
 def _moment(text: str) -> datetime:

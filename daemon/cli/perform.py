@@ -165,7 +165,8 @@ def fields_of(arguments: Iterable[Argument], given: argparse.Namespace) -> dict[
         name = one.get("dest", one["flags"][0])
         value = getattr(given, name, None)
         if value is not None:
-            fields[name] = " ".join(value) if one.get("nargs") == "+" and isinstance(value, list) else value
+            is_text = one.get("nargs") == "+" and "action" not in one and isinstance(value, list)
+            fields[name] = " ".join(value) if is_text else value
     return fields
 
 
@@ -182,16 +183,17 @@ def arguments_of(operation: "AnyOperation", without: Collection[str] = ()) -> li
 
 def argument_of(one: "Parameter") -> Argument:
     """Return the argument for a parameter: positional if it is required or has a place, else an option."""
+    about = f"{one.about[:1].lower()}{one.about[1:]}"
     if one.required:
-        return {"flags": [one.name], "help": one.about, "metavar": one.name.upper(), **_reader(one)}
+        return {"flags": [one.name], "help": about, "metavar": one.name.upper(), **_reader(one)}
     if one.place:
         many = get_origin(one.type) is tuple
         kind: dict[str, Any] = {"nargs": "*", "type": "int", "metavar": "N"} if many else {"nargs": "?"}
-        return {"flags": [one.name], "help": one.about, "metavar": one.name.upper(), **kind}
-    is_plain = one.default in (None, "", False, ())
-    about = one.about if is_plain else f"{one.about or 'at most'}; default {one.default}"
-    option = str(one.bounds.get("alias", one.name)).replace("_", "-")
-    return {"flags": [f"--{option}"], "dest": one.name, "help": about or None, **_reader(one)}
+        return {"flags": [one.name], "help": about, "metavar": one.name.upper(), **kind}
+    option, is_plain = str(one.bounds.get("alias", one.name)).replace("_", "-"), one.default in (None, "", False, ())
+    about = about or (f"only of this {option}" if is_plain else "at most")  # agents pay for what a name says already
+    about = about if is_plain else f"{about}; default {one.default}"
+    return {"flags": [f"--{option}"], "dest": one.name, "help": about, **_reader(one)}
 
 
 def _reader(one: "Parameter") -> dict[str, Any]:
@@ -200,11 +202,11 @@ def _reader(one: "Parameter") -> dict[str, Any]:
     if kind is bool:
         return {"action": "store_true"}
     if get_origin(kind) is tuple:
-        return {"action": "append", "metavar": "ID"}
+        return {"action": "extend", "nargs": "+"} if one.required else {"action": "append", "metavar": "ID"}
     if get_origin(kind) is Literal:
         return {"choices": list(get_args(kind))}
     if isinstance(kind, type) and issubclass(kind, StrEnum):
-        return {"choices": [each.value for each in kind], "metavar": "NAME"}
+        return {"choices": [each.value for each in kind]}
     if kind is datetime:  # `as_of` a day includes all of that day
         return {"type": "end of day" if one.name == "as_of" else "moment", "metavar": "TIME"}
     is_number = kind in (int, float)

@@ -98,7 +98,7 @@ _COMMANDS: "dict[str, tuple[AnyOperation, Callable[[Any], str], range]]" = {
 
 
 @command(
-    arg("what", choices=_COMMANDS, metavar="WHAT", help=", ".join(_COMMANDS)),
+    arg("what", choices=_COMMANDS, metavar="WHAT"),
     arg("session", nargs="?", metavar="SESSION", help="its id"),
     arg("memory", nargs="?", metavar="MEMORY", help="the id of a memory"),
     arg("--limit", type=int, default=100, metavar="N", help="of events; default %(default)s"),
@@ -111,7 +111,8 @@ def session(arguments: argparse.Namespace) -> int:
       list                    the sessions, the latest first
       show SESSION            what is in it
       stats SESSION           counts, limits, how full it is, who leaves next and why
-      events SESSION [MEMORY] what entered and left it, when and why, the latest first; or the story of one memory
+      events SESSION          what entered and left it, when and why, the latest first
+      events SESSION MEMORY   the story of one memory
       restore SESSION MEMORY  put a memory that left back into it
 
     A session or memory whose id begins with - goes after --.

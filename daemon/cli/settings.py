@@ -335,7 +335,7 @@ def completion(arguments: argparse.Namespace) -> int:
     if arguments.shell == "fish":
         rows = [
             f"complete -c dreamd -n __fish_use_subcommand {_option(name, about)}"
-            for name, (_, about) in COMMANDS.items()
+            for name, (_, about, _) in COMMANDS.items()
         ]
         rows += [
             f"complete -c dreamd -n '__fish_seen_subcommand_from {name}' {_option(word, about)}"

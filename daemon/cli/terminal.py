@@ -16,7 +16,6 @@ _WORDS = {
 _DIFF = {"+": "green", "-": "red", "@": "cyan"}
 _CLEARED = "\r\x1b[K"
 _USUAL_COLUMNS = 100
-_DEEPEST = 16
 
 
 def columns() -> int:
@@ -43,7 +42,7 @@ def show(text: str) -> None:
         style = (
             "bold" if row.startswith(("--- ", "+++ ")) else _DIFF.get(mark) or _WORDS.get(row.partition(" ")[0], "")
         )
-        for part in _wrapped(row, wide) if len(row) > wide > 0 else (row,):
+        for part in wrapped(row, wide) if wide else (row,):
             out(part, style)
 
 
@@ -56,15 +55,21 @@ def show_reply(text: str) -> None:
     show(text.lstrip("\n"))
 
 
-def _wrapped(row: str, width: int) -> list[str]:
-    """Wrap a long row, indenting its continuation to where its text begins."""
+def wrapped(row: str, width: int) -> list[str]:
+    """Wrap a long row between words, indenting its continuation to where its text begins; keep a short one as it is.
+
+    A word that is longer than a row stays whole, as it may be copied.
+    """
+    if len(row) <= width:
+        return [row]
     from textwrap import wrap
 
     text = row.lstrip()
-    name, gap, rest = text.partition("  ")
+    _, gap, rest = text.partition("  ")
     start = len(row) - len(text)
-    deep = len(row) - len(rest.lstrip()) if gap and len(name) < _DEEPEST else start + 2
-    return wrap(row, width, subsequent_indent=" " * (deep if deep <= _DEEPEST else start + 2))
+    deep = len(row) - len(rest.lstrip()) if gap else start + 2
+    indent = " " * (deep if deep <= width // 2 else start + 2)
+    return wrap(row, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def say(text: str) -> None:

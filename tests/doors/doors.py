@@ -36,7 +36,7 @@ BOTH = Config(mcp=McpSection(toolsets=("memory", "sessions")))
 # The commands that are one operation each, by its name.
 COMMAND_OF = {
     operation.name: name
-    for name, (place, _) in COMMANDS.items()
+    for name, (place, *_) in COMMANDS.items()
     for operation in OPERATIONS.values()
     if place.startswith("api.") and operation.run.__name__ == place.rpartition(":")[2]
 }

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from daemon.cli import COMMANDS
+from daemon.cli import GROUPS
 from daemon.config.settings import Config
 from daemon.observability.metrics import Metrics, WorkspaceGauges
 from state.dream import Reason
@@ -90,13 +90,11 @@ def _is_module(path: Path) -> bool:
     return path.with_suffix(".py").is_file() or (path / "__main__.py").is_file()
 
 
-def test_the_readme_lists_every_command() -> None:
+def test_the_readme_groups_the_commands_as_the_help_does() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     table = readme.partition("## Commands")[2].partition("## ")[0]
-    listed = [
-        name for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for name in re.findall(r"`([\w-]+)", row)
-    ]
-    assert sorted(listed) == sorted(COMMANDS)
+    rows = re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
+    assert [re.findall(r"`([\w-]+)", row) for row in rows] == [list(group) for group in GROUPS.values()]
 
 
 def test_the_document_of_the_daemon_knows_its_reasons_metrics_and_events() -> None:

@@ -115,8 +115,8 @@ class Operation(Generic[P, ReplyT]):
 
     @property
     def summary(self) -> str:
-        """Return the function's docstring as one paragraph."""
-        return " ".join((self.run.__doc__ or "").split())
+        """Return the function's docstring as one paragraph, without what it raises."""
+        return " ".join((self.run.__doc__ or "").split()).partition(" Raise ")[0]
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:

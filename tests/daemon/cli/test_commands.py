@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import socket
 import subprocess
 import sys
@@ -15,7 +16,8 @@ import pytest
 from daemon.api.operations.crystals import Superseded, superseded_text
 from daemon.api.operations.signals import Mood, mood_text
 from daemon.api.shapes import duration
-from daemon.cli import COMMANDS, OPERATIONS, main, perform
+from daemon.cli import COMMANDS, OPERATIONS, command, main, perform
+from daemon.cli.fleet import ACTS
 from daemon.cli.terminal import show, show_notices, spinner
 from daemon.observability.failures import failure
 from daemon.observability.printable import safe, visible
@@ -47,11 +49,38 @@ def test_every_command_explains_itself_and_the_help_lists_it(dreamd: Caller) -> 
     listed = dreamd("--help")
     assert (listed.status, [name for name in COMMANDS if f"  {name} " not in listed.out]) == (0, [])
     assert (dreamd().status, dreamd().out) == (2, listed.out)
+    assert dreamd("help", "fleet", "tenant", "add").out == dreamd("fleet", "tenant", "add", "--help").out
+
+
+@pytest.mark.parametrize("width", [80, 60])
+def test_help_fits_the_terminal_and_breaks_no_word(
+    dreamd: Caller, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    for words in ([], *([name] for name in COMMANDS), *(["fleet", *act.split()] for act in ACTS)):
+        monkeypatch.setenv("COLUMNS", str(width))
+        narrow = dreamd("help", *words).out
+        assert [row for row in narrow.split("\n") if len(row) > width] == [], words
+        assert "Raise " not in narrow
+        monkeypatch.setenv("COLUMNS", "1000")
+        assert narrow.split() == dreamd("help", *words).out.split(), words
+
+
+def test_every_command_has_an_example_that_can_be_typed(dreamd: Caller) -> None:
+    for name, (_, _, example) in COMMANDS.items():
+        assert f"for example: dreamd {example}" in dreamd(name, "-h").out.replace("\n", " ")
+        first, *words = shlex.split(example.partition(" <")[0])
+        assert first == name
+        if name != "fleet":
+            command(name)[0].read(words)
 
 
 # What cannot be done, the status, and what is said. Of each command also wrong values of its arguments.
 WRONG = """
-2 fly                              | there is no command 'fly'
+2 fly                              | there is no command 'fly'; 'dreamd --help' lists them
+2 serch tea                        | there is no command 'serch' (did you mean 'search'?)
+2 help histori                     | (did you mean 'history'?)
+2 search tea --limt 3              | --limt 3 (did you mean '--limit'?)
+2 search tea --kind fcat           | invalid choice: 'fcat' (did you mean 'fact'?)
 2 init --trust=0                   | --trust=0
 2 init a b                         | arguments: b
 2 path /nowhere                    | /nowhere does not exist
@@ -99,7 +128,7 @@ WRONG = """
 2 doctor --dry-run                 | --dry-run goes with --repair
 2 completion tcsh                  | invalid choice: 'tcsh'
 2 disconnect nobody                | nobody
-2 models 0                         | invalid choice: '0'
+2 models 0                         | invalid choice: '0' (it is one of: list, install)
 2 open --print=0                   | --print
 2 status --config /nowhere.yaml    | /nowhere.yaml: no such file
 """
