@@ -339,6 +339,14 @@ class Dream:
             (line, change.why) for change in self.changes if change.why is not Why.PINNED for line in change.gone
         )
 
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """Return how many lines were added, how many changed, and how many put away, pointers aside."""
+        pointers = SectionName.POINTERS
+        whys = [one.why for one in self.changes if any(line.section is not pointers for line in one.gone + one.come)]
+        evicted = sum(why is Why.EVICTED and line.section is not pointers for line, why in self.left)
+        return whys.count(Why.ADDED), whys.count(Why.REVISED) + whys.count(Why.MERGED), evicted
+
 
 RECORD_FORMAT = 6
 """The format of a stored dream: the first one of a release."""

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 ReplyT = TypeVar("ReplyT")
 
+DREAM_COMMAND = "dreamd dream"
+"""The command of a process that dreams without a daemon, as the lock names it."""
+
 
 @dataclass(frozen=True, slots=True)
 class LockedWorkspace:

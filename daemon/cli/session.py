@@ -19,6 +19,23 @@ if TYPE_CHECKING:
     from daemon.sessions.answers import Events, Memories, Restored, SessionList, SessionStats
 
 
+# Why an item leaves a session, or becomes a crystal, by the policy's name for it.
+_REASONS = {
+    "capacity_exceeded": "no room",
+    "capacity_exceeded_low": "no room, of low importance",
+    "capacity_exceeded_expired": "no room, its time is over",
+    "capacity_exceeded_protected": "no room, though important",
+    "ttl_exceeded": "its time is over",
+    "expired": "its time is over",
+    "hard_limit": "too many items",
+    "soft_limit": "many items",
+    "token_limit": "too many tokens",
+    "importance_score": "used often",
+    "critical_and_accessed": "critical and used",
+    "aged_and_active": "old and still used",
+}
+
+
 def _list_text(reply: "SessionList") -> str:
     if not reply.sessions:
         return "no session yet; an agent makes one with working_memory_add or session_open"
@@ -63,7 +80,7 @@ def _stats_text(reply: "SessionStats") -> str:
         ("tokens", of(fill.tokens, fill.max_tokens)),
         ("promoted", f"{reply.promoted_count}, {reply.pending_promotion} pending"),
         ("priorities", ", ".join(f"{number} {name}" for name, number in reply.by_priority.items())),
-        *(("next", f"{_one_line(one.id)}: {one.action}, {one.reason}") for one in reply.next_to_leave),
+        *(("next", f"{_one_line(one.id)}: {one.action}, {_because(one.reason)}") for one in reply.next_to_leave),
     )
 
 
@@ -71,15 +88,20 @@ def _events_text(reply: "Events") -> str:
     rows = list[str]()
     for one in reply.events:
         figures = ", ".join(f"{name} {value}" for name, value in one.figures.items())
-        text = "  ".join(_one_line(part) for part in (one.item, one.reason and f"({one.reason})", figures) if part)
+        why = one.reason and f"({_because(one.reason)})"
+        text = "  ".join(_one_line(part) for part in (one.item, why, figures) if part)
         rows.append(f"{one.at:%Y-%m-%d %H:%M:%S %Z}  {one.action:<10} {text}".rstrip())
     return "\n".join(rows)
 
 
 def _restored_text(done: "Restored") -> str:
     where = "is in the session" if done.restored else "is not in the session: by its policy it would leave first"
-    left = [f"  {_one_line(one.memory_id)} left: {one.reason}" for one in done.evicted]
+    left = [f"  {_one_line(one.memory_id)} left: {_because(one.reason)}" for one in done.evicted]
     return "\n".join([f"{_one_line(done.memory.id)} {where}", *left])
+
+
+def _because(reason: str) -> str:
+    return _REASONS.get(reason, reason)
 
 
 def _one_line(text: str) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from daemon.api.client import daemon
+from daemon.api.words import WITHOUT_MODEL
 from daemon.cli.agents import carry_out, check_agents, connected
 from daemon.cli.parsing import CONFIG, JSON, arg, command, config_of
 from daemon.cli.settings import config, install_embeddings
@@ -35,7 +36,6 @@ from state.errors import DreamdError, NothingToDoError, UsageError
 from state.stores.disk.syscalls import is_linux
 from state.stores.vectors.embedder import is_there
 
-_WITHOUT = "extractive (without a model)"
 _PROOF, _PROVEN = "The harbour office opens at 9:30 on weekdays", "9:30"
 # Small models of the providers whose key may be in the environment.
 _OF_A_KEY = {
@@ -353,7 +353,7 @@ def _prove(settings: Config) -> int:
         with spinner("one dream…"):
             dream, notices = run("dream", f"{folder}/project")
         read, _ = run("bootstrap", f"{folder}/project")
-    if settings.model.name and _WITHOUT in dream:
+    if settings.model.name and WITHOUT_MODEL in dream:
         why = next((line for line in notices.splitlines() if "model failed" in line), "notice: it did not answer")
         raise DreamdError(f"{settings.model.name}: {why.removeprefix('notice: ')}", "choose another model")
     out(f"  noted: {_PROOF}")

@@ -190,7 +190,7 @@ def words_of(operation: AnyOperation, row: Row) -> list[str] | None:
         if flag.startswith("-"):
             every = value if isinstance(value, list) else [value]
             options += [flag] if value is True else [f"{flag}={each}" for each in every]
-        elif one.get("nargs") == "+" and " -" not in value:
+        elif isinstance(value, str) and one.get("nargs") == "+" and " -" not in value:
             places += value.split(" ")  # the words of a text are joined
         else:
             places += map(str, value if isinstance(value, list) else [value])

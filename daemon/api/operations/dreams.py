@@ -7,14 +7,22 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from daemon.api.access import WorkspaceAccess
+from daemon.api.access import DREAM_COMMAND, WorkspaceAccess
 from daemon.api.operations.operation import Arg, operation
 from daemon.api.shapes import ago, duration, facts, listed, one_row
+from daemon.api.words import (
+    author_words,
+    changed_words,
+    outcome_words,
+    proposals_words,
+    reason_words,
+    waiting_words,
+)
 from daemon.dream.run import Mode, Outcome
 from daemon.journal.dream import DreamDetails, DreamRun, described, details, run_of_version, unified_diff
 from daemon.models.dreamer import who_dreams
 from daemon.observability.printable import visible
-from daemon.workspace.status import LastDream, Status, status
+from daemon.workspace.status import LastDream, Spending, Status, status
 from daemon.workspace.stores import utc_now
 from state.changes.change import Change, CurrentLine
 from state.document.operations import Why
@@ -42,24 +50,23 @@ def dream_text(reply: Dreamt) -> str:
     """Show what the dream changed, what was refused, and what it cost."""
     outcome = reply.outcome
     if outcome is None:
-        return "the daemon dreams when it comes to it"
+        return "the daemon dreams as soon as it can; 'dreamd status' shows when"
     dream = outcome.dream
     if outcome.mode == "dry":
         diff = unified_diff(dream.before, dream.after, "as it is", "after this dream")
         return f"{visible(diff)}\n{_cost_row(dream)}"
-    rows = [f"version {dream.number}, {len(dream.after):,} characters"]
+    done = changed_words(dream.cause, dream.counts) or "nothing changed"
+    rows = [f"version {dream.number}: {done}; {len(dream.after):,} characters"]
     if dream.joined:
         rows.append("MEMORY.md was edited meanwhile: the edit is kept, and what the dream changed stands beside it")
     rows += [f"  {row}" for row in change_rows(dream)]
-    rows += [f"  refused by {one.guard} ({one.scope}): {one_row(one.figures)}" for one in outcome.refused]
+    rows += [f"  refused: {one_row(one.figures)}" for one in outcome.refused]
     if outcome.proposals:
-        waits = "waits" if outcome.proposals == 1 else "wait"
-        rows.append(f"  {counted(outcome.proposals, 'proposal')} {waits} for you: 'dreamd review'")
+        rows.append(f"  {proposals_words(outcome.proposals)}: 'dreamd review'")
     rows.append(_cost_row(dream))
     if outcome.pending:
-        number = f"{outcome.pending:,}+ notes" if outcome.more else counted(outcome.pending, "note")
         why = "left for the next dreams" if dream.waiting else "what came meanwhile"
-        rows.append(f"{number} pending: {why}")
+        rows.append(f"{waiting_words(outcome.pending, more=outcome.more)}: {why}")
     return "\n".join(rows)
 
 
@@ -102,9 +109,9 @@ def _change_rows(change: Change, come: Sequence[CurrentLine], gone: Sequence[Cur
 def _cost_row(dream: Dream) -> str:
     usage = dream.usage
     if not usage.calls:
-        return f"{dream.author} (without a model), {counted(dream.notes, 'note')}, {dream.seconds:.1f} s"
+        return f"{author_words(dream.author)}, {counted(dream.notes, 'note')}, {dream.seconds:.1f} s"
     price = f"${usage.usd:.4f}" if usage.usd else "price not known"
-    author = dream.author if dream.author == usage.model else f"{dream.author} after {usage.model}"
+    author = usage.model if dream.author == usage.model else f"{author_words(dream.author)} after {usage.model}"
     paid = f"{counted(usage.calls, 'call')}, {usage.tokens:,} tokens, {price}"
     return f"{author}: {paid}, {counted(dream.notes, 'note')}, {dream.seconds:.1f} s"
 
@@ -128,52 +135,67 @@ def dream_now(
 
 
 def status_text(value: Status) -> str:
-    """Show the status of a workspace, a row for each fact."""
-    pending, spending, service, waiting = value.pending, value.spending, value.service, value.proposals
-    notes = f"{pending.notes:,}+ notes" if pending.more else counted(pending.notes, "note")
+    """Show how a workspace is: a verdict, then a row for each fact."""
+    pending, spending, service = value.pending, value.spending, value.service
     oldest = f", the oldest for {duration(pending.oldest_seconds)}" if pending.notes else ""
-    verb, them = ("waits", "it") if waiting == 1 else ("wait", "them")
-    own = (spending.usd, spending.usd_per_day, spending.tokens, spending.tokens_per_day)
-    every = (spending.all_usd, spending.all_usd_per_day, spending.all_tokens, spending.all_tokens_per_day)
-    return facts(
+    rows = facts(
         *([("project", value.project)] if value.project not in ("", value.workspace) else []),
         ("workspace", value.workspace),
         ("MEMORY.md", f"version {value.version}, {value.characters:,} characters"),
-        ("last dream", _last_dream(value.last_dream, value.at)),
+        (_name_of_last(value.last_dream), _last_dream(value.last_dream, value.at)),
         ("next dream", _next_dream(value)),
         ("model", value.model is not None and "; ".join(who_dreams(value.model)[: 1 if value.model else 2])),
-        ("bootstrap", _last_bootstrap(value.last_bootstrap, value.at)),
-        ("notes", f"{notes} pending{oldest}"),
-        ("crystals", _crystal_counts(value.crystals, value.waiting_embeddings)),
-        ("spent today", f"{_spending_row(*own)}, {counted(spending.calls, 'call')}"),
-        ("spent by all", f"{_spending_row(*every)}, over all workspaces"),
+        ("last read", _last_bootstrap(value.last_bootstrap, value.at)),
+        ("notes", f"{waiting_words(pending.notes, more=pending.more)}{oldest}"),
+        ("memories", _crystal_counts(value.crystals, value.waiting_embeddings)),
+        ("spent today", _spent(spending)),
         ("withheld", value.withheld and f"{counted(value.withheld, 'text')}: forgotten"),
-        ("breaker", spending.breaker and f"open: {spending.breaker}"),
+        ("ceiling", spending.breaker),
         ("daemon", service and f"process {service.pid}, since {service.since:%Y-%m-%d %H:%M %Z}"),
         ("held by", None if service else value.holder),
-        ("review", waiting and f"{counted(waiting, 'proposal')} {verb}; 'dreamd review' shows {them}"),
-        *(("refused", f"{one.guard} ({one.scope}): {one.figures}") for one in value.rejections),
+        ("review", value.proposals and f"{proposals_words(value.proposals)}: 'dreamd review'"),
+        *(("refused", one.figures) for one in value.rejections),
         *(("problem", one) for one in value.problems),
     )
+    return f"{_verdict(value)}\n{rows}"
+
+
+def _verdict(value: Status) -> str:
+    """Return in a sentence whether all is well, something goes on, or somebody is needed."""
+    last, service, holder = value.last_dream, value.service, value.holder
+    if value.problems:
+        return f"▲ {counted(len(value.problems), 'problem')}: see below."
+    if (service is not None and service.dreaming) or (holder is not None and holder.command == DREAM_COMMAND):
+        return "◐ It is dreaming: 'dreamd dream' follows it."
+    if last is not None and last.outcome in ("failed", "rejected"):
+        return f"▲ The last dream {'failed' if last.outcome == 'failed' else 'was refused'}: its notes wait."
+    if value.proposals:
+        return f"▲ {proposals_words(value.proposals)}."
+    return "● All is well."
 
 
 def _crystal_counts(stages: Mapping[str, int], waiting: int) -> str:
-    kinds = ", ".join(f"{number} {stage}" for stage, number in stages.items())
-    embeddings = f"; {waiting} to embed" if waiting else ""
-    return f"{sum(stages.values()):,}" + (f" ({kinds})" if kinds else "") + embeddings
+    meant = f"; {waiting:,} found by words alone so far" if waiting else ""
+    return f"{sum(stages.values()):,}{meant}"
+
+
+def _name_of_last(last: LastDream | None) -> str:
+    return "last dream" if last is None or last.reason in {*Reason} else "last change"  # an act of the owner
 
 
 def _last_dream(last: LastDream | None, now: datetime) -> str:
     if last is None:
         return "never ('dreamd dream' folds in what is new)"
-    how = f"{ago(last.at, now)}, {last.reason}: {last.outcome}"
+    how = (ago(last.at, now), reason_words(last.reason), outcome_words(last.outcome))
     version = f"version {last.version}" if last.version else ""
+    if last.reason not in {*Reason}:
+        return listed(*how, version, last.detail)
     paid = f"{last.tokens:,} tokens, ${last.usd:.4f}" if last.tokens else ""
-    return listed(how, version, last.model, paid, last.detail)
+    return listed(*how, version, last.model and author_words(last.model), paid, last.detail)
 
 
 def _last_bootstrap(last: BootstrapReceipt | None, now: datetime) -> str:
-    """Describe the last bootstrap that an agent got."""
+    """Describe what an agent was given last, and when."""
     if last is None:
         return "no agent has read it yet ('dreamd setup' connects yours)"
     how = f"{ago(last.at, now)}, {last.how}{f' ({last.agent})' if last.agent else ''}: version {last.version}"
@@ -195,11 +217,18 @@ def _next_dream(value: Status) -> str:
     if service is None or service.at is None or service.dreaming:
         return value.next_dream
     seconds = (service.at - value.at).total_seconds()
-    return f"{'now' if seconds < 1 else f'in {duration(seconds)}'}: {service.upcoming}"
+    when = "now" if seconds < 1 else f"at {service.at:%H:%M %Z}, in {duration(seconds)}"
+    return f"{when}: {service.upcoming}"
 
 
-def _spending_row(usd: float, usd_per_day: float, tokens: int, tokens_per_day: int) -> str:
-    return f"${usd:.4f} of ${usd_per_day:.2f}, {tokens:,} of {tokens_per_day:,} tokens"
+def _spent(spending: Spending) -> str:
+    """Return what this workspace has cost today, and all of them if others have cost something too."""
+    paid = f", {spending.tokens:,} of {spending.tokens_per_day:,} tokens, {counted(spending.calls, 'call')}"
+    own = f"${spending.usd:.4f} of ${spending.usd_per_day:.2f}{paid if spending.calls else ''}"
+    if spending.all_tokens <= spending.tokens and spending.all_usd <= spending.usd:
+        return own
+    tokens = f"{spending.all_tokens:,} of {spending.all_tokens_per_day:,} tokens"
+    return f"{own}; by all workspaces ${spending.all_usd:.4f} of ${spending.all_usd_per_day:.2f}, {tokens}"
 
 
 @operation("dream_status", reads=True, agents="memory", text=status_text, names_files=True)

@@ -10,7 +10,16 @@ from pydantic import Field
 
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Arg, operation
-from daemon.api.shapes import one_row
+from daemon.api.shapes import listed, one_row
+from daemon.api.words import (
+    CAUSES,
+    action_words,
+    author_words,
+    cause_words,
+    fate_words,
+    proposals_words,
+    trust_words,
+)
 from daemon.dream.proposals import open_proposals, settle
 from daemon.journal.crystal import Evidence, evidence_by_id
 from daemon.journal.story import Entry, latest_entries
@@ -42,13 +51,14 @@ def changes_text(reply: Changes) -> str:
     """Show each change with its old and new lines and its evidence, and how to undo one."""
     rows = [row for one in reply.changes for row in entry_rows(one)]
     undoable = next((one.name for one in reply.changes if one.undoable), "")
-    return "\n".join([*rows, *([f"'dreamd undo {undoable}' takes one back"] if undoable else [])]) or "no change yet"
+    return "\n".join([*rows, *([f"'dreamd undo {undoable}' takes that back"] if undoable else [])]) or "no change yet"
 
 
 def entry_rows(one: Entry) -> Iterator[str]:
     """Yield the name of a change, who made it, its old and new lines, and what it rests on."""
-    by = f" by {one.author}" if one.author else ""
-    yield f"{one.name}  {one.why} · {one.section} · {one.cause}{by} · {one.at:%Y-%m-%d %H:%M %Z}"
+    by = cause_words(one.cause, one.reason)
+    by += f", {author_words(one.author)}" if one.cause not in CAUSES and one.author else ""
+    yield f"{one.name}  {fate_words(one.why)} · {one.section} · {by} · {one.at:%Y-%m-%d %H:%M %Z}"
     same = {line.text for line in one.old} & {line.text for line in one.new}  # pinned, moved or weighed
     yield from (f"   - {row}" for line in one.old if line.text not in same for row in visible(line.text).split("\n"))
     for line in one.new:
@@ -56,15 +66,14 @@ def entry_rows(one: Entry) -> Iterator[str]:
         yield from (f"   {sign} {row}" for row in visible(line.text).split("\n"))
     yield from (f"   {row}" for row in _grounds(one.evidence))
     if not one.undoable:
-        yield "   its lines have changed since"
+        yield "   changed since, so it cannot be undone"
 
 
 def _grounds(evidence: tuple[Evidence, ...]) -> Iterator[str]:
     """Yield a row for each piece of evidence."""
     for piece in evidence:
-        who = f"{piece.trust} ({piece.speaker})" if piece.speaker else piece.trust
-        heard = f", heard: {piece.heard}" if piece.heard else ""
-        yield one_row(f"{who}{heard}, {piece.at:%Y-%m-%d}: {piece.text}")
+        who = listed(trust_words(piece.trust), piece.speaker, piece.heard and f"after a {piece.heard}'s answer")
+        yield one_row(f"{who}, {piece.at:%Y-%m-%d}: {piece.text}" if piece.at else "a memory that was forgotten")
 
 
 @operation("changes", reads=True, text=changes_text)
@@ -143,17 +152,19 @@ class ProposedChanges:
 
 def proposals_text(reply: ProposedChanges) -> str:
     """Show each proposal with its old and new lines and its evidence, and how to answer."""
-    rows = list[str]()
+    if not reply.proposals:
+        return "nothing waits for you"
+    few = " ".join(str(one.number) for one in reply.proposals[:2])
+    rows = [f"{proposals_words(len(reply.proposals))}: 'dreamd review --accept {few}' or --decline,"]
+    rows.append("--section NAME or --all for several; what you leave is dropped on its last day")
     for one in reply.proposals:
         until = f" · until {one.until:%Y-%m-%d}" if one.until else ""
-        rows.append(f"{one.number}  {one.action} · {one.section}{until}")
+        rows += ["", f"{one.number}  {action_words(one.action)} · {one.section}{until}"]
         rows += (f"   - {row}" for text in one.old for row in visible(text).split("\n"))
         new = one.new or "(leaves MEMORY.md: a pointer leads to it)"
         rows += (f"   + {row}" for row in visible(new).split("\n"))
         rows += (f"   {row}" for row in (*_grounds(one.evidence), one.why))
-    if not rows:
-        return "nothing waits for you"
-    return "\n".join((*rows, "'dreamd review --accept 1 2' or --decline; --section NAME or --all for several"))
+    return "\n".join(rows)
 
 
 @operation("proposals", reads=True, text=proposals_text)
@@ -241,7 +252,7 @@ def answered_text(done: Answered) -> str:
     }
     rows = [f"{counted(len(ones), 'proposal')} {word}: {_listed(ones)}" for word, ones in words.items() if ones]
     rows += [f"{one.number} is already {one.answer}" for one in done.already]
-    rows += [f"refused: {one.number} by {one.refusal.guard}: {one.refusal.figures}" for one in done.refused]
+    rows += [f"refused, and still waits: {one.number}: {one.refusal.figures}" for one in done.refused]
     return "\n".join(rows) or "nothing was answered"
 
 

@@ -11,6 +11,7 @@ from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Arg, FieldsError, operation
 from daemon.api.operations.request import Request
 from daemon.api.shapes import table
+from daemon.api.words import CAUSES, cause_words, changed_words
 from daemon.dream.standing import SHOWN_CHARACTERS, StandingLines, shown, standing_lines
 from daemon.journal.dream import unified_diff
 from daemon.journal.lines import change
@@ -163,18 +164,18 @@ def versions_text(reply: Versions) -> str:
     """List the versions in a table."""
     if not reply.versions:
         return "no version yet; 'dreamd dream' makes the first"
-    rows = [
-        (
-            str(one.number),
-            f"{one.at:%Y-%m-%d %H:%M %Z}",
-            f"{one.cause}: {one.reason}" if one.reason else one.cause,
-            *(one.added, one.revised, one.evicted, one.notes, one.tokens),
-            f"{one.usd:.4f}",
-            one.model,
-        )
-        for one in reply.versions
-    ]
-    return table("version,when,cause,added,revised,evicted,notes,tokens,usd,by", rows)
+    zones = {f"{one.at:%Z}" for one in reply.versions}
+    clock = "%Y-%m-%d %H:%M" if len(zones) == 1 else "%Y-%m-%d %H:%M %Z"
+    rows = [(str(one.number), f"{one.at:{clock}}", *_version_cells(one)) for one in reply.versions]
+    return table(f"version,when{f' ({zones.pop()})' if len(zones) == 1 else ''},notes,cost,what it did", rows)
+
+
+def _version_cells(one: Version) -> tuple[str, str, str]:
+    """Return over how many notes a version was made, what it cost, and what it did."""
+    done = changed_words(one.cause, (one.added, one.revised, one.evicted))
+    if one.cause not in CAUSES:  # a dream
+        return f"{one.notes or ''}", f"${one.usd:.4f}" if one.usd else "", done or "nothing changed"
+    return "", "", ": ".join(filter(None, (cause_words(one.cause, one.reason), done)))
 
 
 @operation("history", reads=True, text=versions_text)
@@ -182,7 +183,7 @@ def history(
     access: WorkspaceAccess,
     limit: Annotated[int, Arg("At most so many, the newest first", ge=1, le=100_000)] = 20,
 ) -> Versions:
-    """Return the committed versions of MEMORY.md, the newest first."""
+    """Return the versions of MEMORY.md, the newest first."""
     with access.read() as store:
         return Versions(tuple(store.lineage.versions(limit)))
 

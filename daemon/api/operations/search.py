@@ -11,6 +11,15 @@ from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Arg, operation
 from daemon.api.operations.request import Moment
 from daemon.api.shapes import duration, listed, one_row, quoted, shorten
+from daemon.api.words import (
+    CAUSES,
+    author_words,
+    cause_words,
+    fate_words,
+    origin_words,
+    reason_words,
+    signal_words,
+)
 from daemon.ingest.notes import absorb_notes
 from daemon.journal.crystal import Evidence
 from daemon.journal.ranks import SearchSignals, signals_of
@@ -25,7 +34,6 @@ from daemon.workspace.stores import Store, utc_now
 from state.agents import agent_called
 from state.bootstrap import budget_for
 from state.crystals.crystal import Kind, Origin
-from state.dream import HUMAN, MERGED
 from state.errors import BusyError, DreamdError, FullError, OperatorNotice, ReadOnlyError
 from state.search.ranking import Filters, Findings, Former, Hit
 from state.signals.curiosity import Cause, gap_of_search
@@ -229,9 +237,9 @@ def _hit_rows(number: int, hit: SearchHit) -> Iterator[str]:
         what = "draft" if former.is_draft else "formerly"
         yield f"   {what}, {former.at:%Y-%m-%d}: {one_row(former.text)}"
     place = f"in MEMORY.md ({hit.line})" if hit.line else ""
-    kind = (how_likely(hit.score), place, hit.origin, hit.kind, f"trust {hit.trust}", hit.context)
+    about = (how_likely(hit.score), place, f"{hit.kind} from {origin_words(hit.origin)}", f"trust {hit.trust}")
     age = f"{duration(hit.age_days * 86_400)} old"
-    yield f"   {listed(*kind, age, hit.provenance, f'crystal {hit.id[:12]}')}"
+    yield f"   {listed(*about, hit.context, age, hit.provenance.partition('@')[0], f'crystal {hit.id[:12]}')}"
     if hit.signals:
         yield from (f"   {row}" for row in _rank_rows(hit.signals))
 
@@ -240,13 +248,15 @@ def _rank_rows(signals: SearchSignals) -> Iterator[str]:
     """Yield rows that explain a result's rank: shares of its relevance, boosts, and neighbours in its session."""
     if signals.shares:
         shares = [
-            f"{one.name} {one.share:+.2f} ({one.value:.2f} x {one.weight:g})" for one in signals.shares if one.value
+            f"{signal_words(one.name)} {one.share:+.2f} ({one.value:.2f} x {one.weight:g})"
+            for one in signals.shares
+            if one.value
         ]
         yield f"relevance {signals.relevance:.2f}: {', '.join(shares) or 'nothing'}"
     else:
         yield "not found itself: it gives a result below another value"
     if signals.cosine is not None and signals.usual is not None:
-        yield f"meaning: cosine {signals.cosine:.2f}, of unrelated texts {signals.usual:.2f}"
+        yield f"near in meaning: {signals.cosine:.2f}, unrelated texts {signals.usual:.2f}"
     if signals.boosts:
         yield f"moved by {', '.join(f'{one.name} x {one.factor:.2f}' for one in signals.boosts)}"
     for one in signals.neighbours:
@@ -434,23 +444,22 @@ def _story_rows(line: LineStory) -> Iterator[str]:
 
 def _entry_row(one: Entry) -> str:
     """Return a change in a row: its name, what it did, when, and who made it."""
-    head = f"{one.name or f'version {one.version}'} {one.why} {one.at:%Y-%m-%d %H:%M %Z}"
-    if one.cause in (HUMAN, MERGED):
-        return f"{head} by its owner in MEMORY.md"
-    if not one.dream:
-        return listed(head, f"by a {one.cause}" if one.cause else "the record of its version is gone")
-    by = " ".join([one.author, *(f"({prompt})" for prompt in one.prompts)]).strip()
-    return listed(head, f"{one.cause} {one.dream} ({one.reason})", by and f"by {by}")
+    head = f"{one.name or f'version {one.version}'} {fate_words(one.why)} {one.at:%Y-%m-%d %H:%M %Z}"
+    if not one.cause:
+        return listed(head, "the record of its version is gone")
+    if one.cause in CAUSES:
+        return listed(head, cause_words(one.cause, one.reason))
+    return listed(head, f"{cause_words(one.cause)} ({reason_words(one.reason)})", author_words(one.author))
 
 
 def _evidence_rows(one: Evidence) -> Iterator[str]:
     if one.at is None:
         yield f"rests on crystal {one.id[:12]}, which was forgotten"
         return
-    where = "; ".join(one.sources[:_MOST_EVIDENCE]) or "no file"
+    where = "; ".join(source.partition("@")[0] for source in one.sources[:_MOST_EVIDENCE])
     made = one.parents and f"made from {', '.join(parent[:12] for parent in one.parents)}"
     heard = one.heard and f"heard: {one.heard}"
-    about = listed(one.origin, f"trust {one.trust}", heard, f"{one.at:%Y-%m-%d}", where, made or "")
+    about = listed(origin_words(one.origin), f"trust {one.trust}", heard, f"{one.at:%Y-%m-%d}", where, made or "")
     yield f"rests on crystal {one.id[:12]} ({about}): {_excerpt(one.text)}"
     if one.superseded_at:
         by = f"{one.superseded_at:%Y-%m-%d} by crystal {one.superseded_by[:12]}, found by {one.found_by}"

@@ -84,7 +84,7 @@ def test_every_form_has_what_is_true_everywhere_and_leaves_a_receipt(
     assert (one.truncated, one.characters) == (True, len(text))
     assert one.lines + one.cut.budget + one.cut.host >= 801
     assert "a line" not in path_of(open_workspace(here)).read_text()
-    told(f"$ dreamd status\n…bootstrap    …{one.how} (codex): version 0, {one.characters:,} characters…")
+    told(f"$ dreamd status\n…last read    …{one.how} (codex): version 0, {one.characters:,} characters…")
     told('$ dreamd bootstrap --agent "the heron nests in March"\n…')
     assert left(here)[0].agent == "other"
 
@@ -110,7 +110,7 @@ def test_a_hook_is_told_the_session(here: Path, message: str, named: str) -> Non
 def test_receipts_are_listed_the_newest_first_the_last_ones_kept_and_no_agent_leaves_none(
     told: Transcript, here: Path
 ) -> None:
-    told("$ dreamd status\n…bootstrap    no agent has read it yet…")
+    told("$ dreamd status\n…last read    no agent has read it yet…")
     told("$ dreamd bootstrap --context-window 1000\n! …remembers nothing yet…")
     with LocalAccess(open_workspace(here), Config(), "test") as access:
         memory_bootstrap.run(access)

@@ -97,8 +97,8 @@ def test_the_reasons_change_nothing_of_what_is_found(here: Workspace) -> None:
 def test_the_command_prints_them_also_of_what_is_only_read(dreamd: Caller, here: Workspace) -> None:
     words = ("search", "-w", here.root, "where is the ledger kept")
     shown = dreamd(*words, "--explain").out
-    for row in ("   relevance 0.", "   meaning: cosine ", "   2 before: Ada: Where do we keep the numbers?"):
+    for row in ("   relevance 0.", "   near in meaning: ", "   2 before: Ada: Where do we keep the numbers?"):
         assert row in shown
-    assert "cosine" not in dreamd(*words).out
+    assert "near in meaning" not in dreamd(*words).out
     with LocalAccess(here, Config(), "a dream") as access, access.write():
         assert all(hit["signals"]["shares"] for hit in dreamd(*words, "--explain", "--json").json["hits"])

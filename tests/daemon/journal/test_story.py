@@ -112,13 +112,13 @@ def test_a_line_that_its_owner_typed_says_so_and_when(dreamd: Caller, tmp_path: 
         typed = workspace.document.read_text().replace("- Ada prefers tea", "- Ada prefers tea\n- The desk is oak")
         workspace.document.write_text(typed if text == "Ada prefers tea" else workspace.document.read_text())
     assert f"  2.1 added {datetime.now(UTC):%Y-%m-%d} " in told("The desk is oak")
-    assert "by its owner in MEMORY.md\n" in told("The desk is oak")
-    assert "by its owner" not in told("Ada prefers tea")
+    assert "your edit\n" in told("The desk is oak")
+    assert "your edit" not in told("Ada prefers tea")
     # The record of a version may be swept; the line is its owner's all the same.
     with closing(sqlite3.connect(workspace.database)) as connection, connection:
         connection.execute("UPDATE versions SET text = '', record = '' WHERE number = 2")
     assert f"  version 2 added {datetime.now(UTC):%Y-%m-%d} " in told("The desk is oak")
-    assert "by its owner in MEMORY.md\n" in told("The desk is oak")
+    assert "your edit\n" in told("The desk is oak")
 
 
 def test_standing_lines_come_first_and_a_history_that_was_deleted_leaves_the_ledger(lived: Store) -> None:
@@ -131,22 +131,22 @@ def test_standing_lines_come_first_and_a_history_that_was_deleted_leaves_the_led
 
 STORIES = {
     "L1": (
-        "1.1 added 2026-03-12 00:00 UTC, dream d1 (manual)",
-        "2.1 revised 2026-03-12 00:00 UTC, dream d2 (manual)",
+        "1.1 added 2026-03-12 00:00 UTC, a dream (on request)",
+        "2.1 changed 2026-03-12 00:00 UTC, a dream (on request)",
         "it has left, now: Ada drinks tea daily",
         "rests on crystal 000000000000, which was forgotten",
     ),
     KEPT.text: (
         "L2  The Bond: Ada drinks tea daily",
-        "2.1 revised 2026-03-12 00:00 UTC, dream d2 (manual)",
+        "2.1 changed 2026-03-12 00:00 UTC, a dream (on request)",
         INSIGHT.text,
         "session s1): turn 0",
         "trust web, 2026-03-12, session s1): turn 1",
         "    replaced L1: Ada drinks tea",
-        "3.1 evicted 2026-03-12 00:00 UTC, dream d3 (manual)",
+        "3.1 put away 2026-03-12 00:00 UTC, a dream (on request)",
         "it has left, search: ada tea daily, kept as crystal",
     ),
-    "L3": ("3.1 evicted 2026-03-12 00:00 UTC, dream d3 (manual)", KEPT.text),
+    "L3": ("3.1 put away 2026-03-12 00:00 UTC, a dream (on request)", KEPT.text),
 }
 
 

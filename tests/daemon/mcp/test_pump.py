@@ -195,12 +195,12 @@ def test_it_is_ready_at_once_and_a_daemon_that_starts_anew_is_not_noticed(home: 
             daemon.kill()
             with home.serving() as another:
                 another.until_kept(workspace)
-                assert "1 note pending" in text_of(agent.call("dream_status"))
+                assert "1 note waits" in text_of(agent.call("dream_status"))
                 assert len(agent.ask("tools/list")["result"]["tools"]) == 6
                 another.terminated()
                 with home.serving() as third:
                     third.until_kept(workspace)
-                    assert "1 note pending" in text_of(agent.call("dream_status"))
+                    assert "1 note waits" in text_of(agent.call("dream_status"))
                     assert is_thin(agent)
 
 
@@ -250,7 +250,7 @@ def test_without_its_daemon_it_goes_on_alone_until_one_is_back(home: Home) -> No
         assert len(agent.ask("tools/list")["result"]["tools"]) == 6
         with home.serving() as back:
             back.until_kept(workspace)
-            until(lambda: "3 notes pending" in text_of(agent.call("dream_status")))
+            until(lambda: "3 notes wait" in text_of(agent.call("dream_status")))
         assert agent.end() == 0
         assert "Traceback" not in agent.said()
 
