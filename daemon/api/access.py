@@ -13,7 +13,7 @@ from daemon.config.per_dream import DreamSettings
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from state.dream import Reason
-from state.errors import BusyError
+from state.errors import BusyError, NothingToDoError
 from state.stores.disk.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from state.stores.disk.lock import Lock
 
 ReplyT = TypeVar("ReplyT")
+
+_STOPPED = "the dream has stopped and its notes wait: 'dreamd dream' goes on with it"
 
 DREAM_COMMAND = "dreamd dream"
 """The command of a process that dreams without a daemon, as the lock names it."""
@@ -171,15 +173,44 @@ class LocalAccess(WorkspaceAccess):
         self.config = settings.applied(self.config)
 
     def dream(self, reason: Reason, mode: "Mode") -> "Outcome":
-        """Dream in this process, or with a model in a child process if this one stays."""
-        with self.write() as store:
-            if self.index is not None and self._lock is not None:
-                from daemon.dream.process import dream_beside
+        """Dream in this process, or with a model in a child process if this one stays.
 
-                return dream_beside(store, self._lock, reason, mode, self.report)
-            from daemon.dream.run import dream_now
+        First follow the dream of another `dreamd dream`; if nothing came since it began, its outcome is this one's.
+        """
+        followed = self._follow()
+        try:
+            with self.write() as store:
+                if self.index is not None and self._lock is not None:
+                    from daemon.dream.process import dream_beside
 
-            return dream_now(store, reason, mode, self.report)
+                    return dream_beside(store, self._lock, reason, mode, self.report)
+                from daemon.dream.run import dream_now
+
+                return dream_now(store, reason, mode, self.report)
+        except NothingToDoError:
+            if followed is None:
+                raise
+            return followed
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(_STOPPED) from None
+
+    def _follow(self) -> "Outcome | None":
+        """Follow the dream of another `dreamd dream` to its end; return its outcome, None without one."""
+        from state.stores.disk.lock import is_stopped, present_holder
+
+        holder = None if self._store or self.beside else present_holder(self.workspace)
+        if holder is None or holder.command != DREAM_COMMAND or is_stopped(holder):
+            return None
+        from daemon.dream.elsewhere import follow_elsewhere
+
+        self.report(
+            Step("follow", f"process {holder.pid} is dreaming already; then comes what is new since it began")
+        )
+        try:
+            return follow_elsewhere(self.workspace, self.config, holder, self.report)
+        except KeyboardInterrupt:
+            goes_on = f"process {holder.pid} goes on with its dream: 'dreamd dream' follows it"
+            raise KeyboardInterrupt(goes_on) from None
 
     def report(self, step: Step) -> None:
         """Pass the step on to the caller."""

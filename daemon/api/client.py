@@ -37,7 +37,8 @@ _REFUSED = 400
 ANSWER_SECONDS = 30.0
 _NOBODY = ("no daemon runs", "'dreamd serve' starts one")
 _GONE = ("the daemon went while it worked", "see 'dreamd status', and try again")
-_GOES_ON = "the daemon goes on: 'dreamd status' shows that, and 'dreamd dream' follows a dream"
+_GOES_ON = "the daemon goes on with it: 'dreamd status' shows that"
+_DREAM_GOES_ON = "the dream goes on in the daemon: 'dreamd dream' follows it"
 SILENT = (
     "the daemon does not answer: it is stopped, or overrun",
     f"'kill -CONT' lets a stopped one go on, '{service_command('restart')}' starts it anew",
@@ -101,7 +102,8 @@ class Client:
         try:
             return reply_over(connection, path, headers, operation, request, on_step, on_notice)
         except KeyboardInterrupt:
-            raise KeyboardInterrupt(_GOES_ON if operation.long and not operation.reads else "") from None
+            goes_on = _DREAM_GOES_ON if operation.name == "dream_now" else _GOES_ON
+            raise KeyboardInterrupt(goes_on if operation.long and not operation.reads else "") from None
 
     def get(self, path: str, seconds: float = ANSWER_SECONDS) -> Any:  # noqa: ANN401 - JSON has no better type
         """Return the JSON at this path. Raise NoDaemonError, the daemon's error, and LostError, also on a timeout."""

@@ -35,6 +35,19 @@ _FATES = {
     Why.WEIGHED: "weighed anew",
     Why.RECALLED: "brought back",
 }
+_STEPS = {
+    "follow": "followed",
+    "resume": "resumed",
+    "ingest": "read",
+    "absorb": "took in",
+    "embed": "embedded",
+    "compare": "compared",
+    "gather": "gathered",
+    "synthesize": "answered",
+    "guard": "checked",
+    "evict": "made room",
+    "commit": "saved",
+}
 _ORIGINS = {
     "scratch": "a note",
     "session": "a transcript",
@@ -92,6 +105,11 @@ def trust_words(trust: str) -> str:
 def origin_words(origin: str) -> str:
     """Return where a text was found."""
     return _ORIGINS.get(origin, origin)
+
+
+def step_words(node: str) -> str:
+    """Return what a step of a dream has done."""
+    return _STEPS.get(node, node)
 
 
 def signal_words(signal: str) -> str:

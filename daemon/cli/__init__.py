@@ -86,6 +86,13 @@ COMMANDS = {name: row for group in GROUPS.values() for name, row in group.items(
 # Commands that are one operation each.
 OPERATIONS = tuple(name for name, (place, *_) in COMMANDS.items() if place.startswith("api."))
 _INTERRUPTED = 130  # 128 + SIGINT, as in shells
+# What is left when this process is interrupted; what the daemon does goes on, and is told where it is asked.
+_LEFT = {
+    "dream": "no dream was begun here",
+    "forget": "what is erased is gone: 'dreamd forget' without a text erases the rest",
+    "note": "nothing was noted",
+    "export": "no file was written",
+}
 _BROKEN_PIPE = 141  # 128 + SIGPIPE
 
 
@@ -110,7 +117,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as end:  # argparse has shown the help
         return int(end.code or 0)
     except KeyboardInterrupt as end:
-        what = str(end) or "what was done stands, run the command again to go on"
+        what = str(end) or _LEFT.get(words[0], "what was done stands, run the command again to go on")
         sys.stderr.write(f"dreamd: interrupted; {what}\n")
         return _INTERRUPTED
     except BrokenPipeError:

@@ -29,6 +29,7 @@ def dream(arguments: argparse.Namespace) -> int:
         return dream_given(arguments.given)
     from daemon.api.operations.dreams import dream_now
     from daemon.api.other_version import other_version
+    from daemon.api.words import step_words
     from daemon.dream.run import Mode
 
     show_notices("; ".join(said) for said in (other_version(),) if said)
@@ -38,7 +39,7 @@ def dream(arguments: argparse.Namespace) -> int:
         def on_step(step: "Step") -> None:
             nonlocal began
             before, began = began, time.monotonic()
-            say(f"  {step.node:<10} {began - before:5.1f} s  {step.figures}")
+            say(f"  {step_words(step.node):<9} {began - before:5.1f} s  {step.figures}")
 
         mode = Mode.DRY if arguments.dry_run else None
         caller = caller_of(arguments, "dream", on_step)

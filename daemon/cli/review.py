@@ -8,6 +8,7 @@ from daemon.api.operations.journal import ProposedChange, ProposedChanges, answe
 from daemon.api.operations.memory import ChangeOfLine, change_lines, lines
 from daemon.cli.parsing import WORKSPACE, arg, caller_of, command
 from daemon.cli.perform import show
+from daemon.cli.terminal import page, show_json
 from daemon.dream.standing import Line
 from graphs.review import LineAction
 from state.document.sections import SectionName
@@ -39,7 +40,8 @@ def review(arguments: argparse.Namespace) -> int:
     caller = caller_of(arguments, "review")
     chosen = _chosen(caller.ask(proposals).proposals, arguments)
     if not arguments.answer:
-        show(proposals.text, ProposedChanges(tuple(chosen)), caller.config.zone, as_json=arguments.json)
+        found = ProposedChanges(tuple(chosen))
+        show_json(found) if arguments.json else page(proposals.text_of(found, caller.config.zone))
         return 0
     if len(chosen) > 1 and not (arguments.numbers or arguments.all or arguments.section):
         listed = ", ".join(str(one.number) for one in chosen[:10])

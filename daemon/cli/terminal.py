@@ -27,14 +27,49 @@ def columns() -> int:
 
 def out(text: str, style: str = "") -> None:
     """Print a line of the result, on terminals in this style."""
+    sys.stdout.write(f"{_styled(text, style)}\n")
+
+
+def _styled(text: str, style: str) -> str:
     text = safe(text)
     if style and _is_lively(sys.stdout) and not os.environ.get("NO_COLOR"):
-        text = f"\x1b[{_COLOURS[style]}m{text}\x1b[0m"
-    sys.stdout.write(f"{text}\n")
+        return f"\x1b[{_COLOURS[style]}m{text}\x1b[0m"
+    return text
 
 
 def show(text: str) -> None:
     """Print a whole text; on a terminal wrap it, and colour each row by how it begins."""
+    sys.stdout.writelines(f"{row}\n" for row in _rows(text))
+
+
+def page(text: str) -> None:
+    """Print a text as `show` does; on a terminal that is too low for it, by $PAGER, else less."""
+    rows = list(_rows(text))
+    if not (_is_lively(sys.stdout) and sys.stdin.isatty() and len(rows) >= _lines()):
+        sys.stdout.writelines(f"{row}\n" for row in rows)
+        return
+    import shlex
+    import subprocess
+
+    command = shlex.split(os.environ.get("PAGER") or "less")
+    environment = {"LESS": "FRX", **os.environ}  # as git has it: colours, and nothing cleared at its end
+    try:
+        pager = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment, text=True)  # noqa: S603 - the user's
+    except OSError:
+        sys.stdout.writelines(f"{row}\n" for row in rows)
+        return
+    with pager, suppress(KeyboardInterrupt):  # by which a pager is left, or stops a search
+        pager.communicate("".join(f"{row}\n" for row in rows))
+
+
+def _lines() -> int:
+    with suppress(ValueError, OSError):
+        return int(os.environ.get("LINES") or os.get_terminal_size(1).lines)
+    return sys.maxsize
+
+
+def _rows(text: str) -> Iterator[str]:
+    """Yield the rows of a text as a terminal shows them, or as they are."""
     is_diff, wide = False, columns() if _is_lively(sys.stdout) else 0
     for row in text.split("\n"):
         is_diff = is_diff or row.startswith("--- ")
@@ -43,7 +78,7 @@ def show(text: str) -> None:
             "bold" if row.startswith(("--- ", "+++ ")) else _DIFF.get(mark) or _WORDS.get(row.partition(" ")[0], "")
         )
         for part in wrapped(row, wide) if wide else (row,):
-            out(part, style)
+            yield _styled(part, style)
 
 
 def show_reply(text: str) -> None:
@@ -138,7 +173,10 @@ def asked(question: str) -> str:
     """Ask the person at the terminal; return the answer in lower case."""
     sys.stderr.write(f"{question} ")
     sys.stderr.flush()
-    return sys.stdin.readline().strip().casefold()
+    try:
+        return sys.stdin.readline().strip().casefold()
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt("what was asked was not done") from None
 
 
 def _is_lively(stream: TextIO) -> bool:

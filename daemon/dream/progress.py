@@ -112,4 +112,4 @@ def answered(node: str, sheet: "Sheet") -> Step:
 def evicted(dream: "Dream") -> Step:
     """Return the step that says how MEMORY.md was made to fit its budget."""
     gone = [line for line, why in dream.left if why is Why.EVICTED and line.section is not SectionName.POINTERS]
-    return Step("evict", f"{counted(len(gone), 'line')} to pointers, {len(dream.after):,} characters")
+    return Step("evict", f"{counted(len(gone), 'line')} put away, {len(dream.after):,} characters")

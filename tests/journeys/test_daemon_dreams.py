@@ -330,7 +330,7 @@ def test_who_is_interrupted_is_told_that_the_daemon_goes_on_and_who_comes_next_f
         with home.beginning("dream", workspace.root) as first:
             daemon.until(lambda: model.count == 1)
             first.send_signal(signal.SIGINT)
-            assert "interrupted; the daemon goes on: " in first.communicate()[1]
+            assert "interrupted; the dream goes on in the daemon: " in first.communicate()[1]
             assert first.returncode == 130
         assert "a dream runs now" in home.dreamd("dream", workspace.root, "--dry-run").err
         with home.beginning("dream", workspace.root) as second:
@@ -340,8 +340,40 @@ def test_who_is_interrupted_is_told_that_the_daemon_goes_on_and_who_comes_next_f
             told.set()
             steps, shown = second.stderr.read(), second.stdout.read()
             assert (second.wait(), model.count) == (0, 1)
-        assert all(f"  {step} " in steps for step in ("gather", "synthesize", "commit"))
+        assert all(f"  {step} " in steps for step in ("gathered", "answered", "saved"))
         assert "version 1" in shown
+    lived.assert_once(workspace, notes)
+
+
+def test_without_a_daemon_a_dream_is_followed_too_and_an_interrupted_one_goes_on_later(home: Home) -> None:
+    told = threading.Event()
+
+    def when_told(request: dict[str, Any], number: int) -> Reply:
+        assert told.wait(300)
+        return Reply(good(request, number))
+
+    def interrupted(dream: Any) -> str:
+        dream.send_signal(signal.SIGINT)
+        said: str = dream.communicate()[1]
+        assert dream.returncode == 130
+        return said
+
+    with a_model(home, when_told) as (workspace, model):
+        notes = noted(workspace, repairs(3))
+        with home.beginning("dream", workspace.root) as first:
+            until(lambda: model.count == 1)
+            assert "It is dreaming" in home.dreamd("status", workspace.root).out
+            with home.beginning("dream", workspace.root) as second:
+                assert f"process {first.pid} is dreaming already" in next(second.stderr or iter(()))
+                assert f"process {first.pid} goes on with its dream" in interrupted(second)
+            assert "has stopped and its notes wait" in interrupted(first)
+        with home.beginning("dream", workspace.root) as third:
+            until(lambda: model.count == 2)
+            with home.beginning("dream", workspace.root) as fourth:
+                assert "is dreaming already" in next(fourth.stderr or iter(()))
+                told.set()
+                assert "version 1: " in (fourth.stdout.read() if fourth.stdout else "")
+                assert (fourth.wait(), third.wait(), model.count) == (0, 0, 2)
     lived.assert_once(workspace, notes)
 
 
@@ -359,7 +391,7 @@ def test_who_follows_a_dream_is_told_of_its_failure_too(home: Home) -> None:
         daemon.until(lambda: model.count == 1)
         with home.beginning("dream", workspace.root) as second:
             assert second.stderr is not None
-            assert "follow" in next(second.stderr)
+            assert "followed" in next(second.stderr)
             told.set()
             assert "401" in second.stderr.read()
             assert second.wait() == 1

@@ -18,7 +18,7 @@ from daemon.api.operations.signals import Mood, mood_text
 from daemon.api.shapes import duration
 from daemon.cli import COMMANDS, OPERATIONS, command, main, perform
 from daemon.cli.fleet import ACTS
-from daemon.cli.terminal import show, show_notices, spinner
+from daemon.cli.terminal import page, show, show_notices, spinner
 from daemon.observability.failures import failure
 from daemon.observability.printable import safe, visible
 from daemon.workspace.adoption import open_workspace
@@ -238,7 +238,7 @@ def test_an_interruption_ends_with_130_and_leaves_no_trace(
 ) -> None:
     monkeypatch.setattr(sys, "stdin", Interrupted())
     ended = dreamd("note", "-", "-w", here)
-    assert (ended.status, ended.err.count("\n")) == (130, 1)
+    assert (ended.status, ended.err) == (130, "dreamd: interrupted; nothing was noted\n")
     assert not (here / "memory" / "scratch.md").exists()
 
 
@@ -295,6 +295,23 @@ def test_on_a_terminal_rows_are_coloured_by_how_they_begin_and_wrapped_below_the
         f"- a memory\n{bold}--- old{end}\n{bold}+++ new{end}\n{red}-gone{end}\n{green}+come{end}\n"
         f"{red}problem   one{end}\nnotes        word word word word word\n             word word word word\n"
     )
+
+
+def test_what_a_terminal_is_too_low_for_goes_through_its_pager(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in {"TERM": "xterm", "LINES": "3", "PAGER": "sed s/^/paged:/"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    page("not\non a\nterminal")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    page("one\ntwo")
+    assert capfd.readouterr().out == "not\non a\nterminal\none\ntwo\n"
+    page("one\ntwo\n\x1b[2Jthree")
+    assert capfd.readouterr().out == "paged:one\npaged:two\npaged:\\x1b[2Jthree\n"
+    monkeypatch.setenv("PAGER", "/nowhere/pager")
+    page("one\ntwo\nthree")
+    assert capfd.readouterr().out == "one\ntwo\nthree\n"
 
 
 @pytest.mark.parametrize(
