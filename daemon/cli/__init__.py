@@ -99,7 +99,7 @@ _BROKEN_PIPE = 141  # 128 + SIGPIPE
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status.
 
-    0 done, 1 failed, 2 usage, 3 nothing to do, 4 rejected by a guard, 5 busy. An error is one line on stderr, and
+    0 done, 1 failed, 2 usage, 3 nothing to do, 4 refused, 5 busy. An error is one line on stderr, and
     with `--json` also an object on stdout; DREAMD_DEBUG=1 prints a traceback.
     """
     if unfit := _unfit():
@@ -124,7 +124,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         _discard_output()
         return _BROKEN_PIPE
     except Exception as error:  # noqa: BLE001 - the one place where every error is reported
-        from daemon.observability.failures import debugging, failure, report
+        from daemon.cli.terminal import report
+        from daemon.observability.failures import debugging, failure
 
         if debugging():
             import traceback

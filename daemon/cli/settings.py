@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -34,6 +34,7 @@ from daemon.config.edit import edited, without
 from daemon.config.entries import ConfigEntry, meanings
 from daemon.config.entries import entries as entries_of
 from daemon.config.layers import PREFIX, file_place, redaction, sections_in, value_of
+from daemon.config.layers import zone as local_zone
 from daemon.config.paths import allow_path, allowed, make_private_folder
 from daemon.config.settings import checked
 from state.errors import ConfigError, DreamdError, NotFoundError, NothingToDoError, UsageError
@@ -43,6 +44,7 @@ from state.stores.disk.workspace import Workspace
 from state.stores.history.inbox import NoteInbox
 from state.stores.history.originals import Original, Originals
 from state.stores.vectors.embedder import KNOWN, Place, missing, model_folders, places
+from state.zone import clock_time
 
 _MEGABYTE = 1_000_000
 _BASH = """\
@@ -283,13 +285,15 @@ def secrets(arguments: argparse.Namespace) -> int:
         raise NothingToDoError("nothing was redacted that may be no secret")
     rules = redaction(arguments.config, os.environ)
     shown = tuple(replace(one, text=one.text if arguments.show else rules.of(one.text)) for one in originals)
-    show(_redacted_text, Redacted(shown), as_json=arguments.json)
+    zone = local_zone(arguments.config, os.environ)
+    show(lambda found: _redacted_text(found, zone), Redacted(shown), as_json=arguments.json)
     return 0
 
 
-def _redacted_text(found: Redacted) -> str:
+def _redacted_text(found: Redacted, here: tzinfo) -> str:
     return "\n".join(
-        f"{one.id}  {one.at}  {one.where}  {', '.join(one.kinds)}\n  {' '.join(one.text.split())}"
+        f"{one.id}  {clock_time(datetime.fromisoformat(one.at), here)}  {one.where}  {', '.join(one.kinds)}\n"
+        f"  {' '.join(one.text.split())}"
         for one in found.originals
     )
 

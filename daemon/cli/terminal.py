@@ -8,6 +8,10 @@ from typing import TextIO
 
 from daemon.observability.printable import ABOUT, safe
 
+TYPE_CHECKING = False  # as in the package
+if TYPE_CHECKING:
+    from state.errors import DreamdError
+
 _COLOURS = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33, "cyan": 36}
 # Colours of rows by their first word.
 _WORDS = {
@@ -109,7 +113,21 @@ def wrapped(row: str, width: int) -> list[str]:
 
 def say(text: str) -> None:
     """Print a line that is not part of the result to stderr, in place of the spinner if there is one."""
-    sys.stderr.write(f"{_CLEARED if _is_lively(sys.stderr) else ''}{safe(text)}\n")
+    if not _is_lively(sys.stderr):
+        sys.stderr.write(f"{safe(text)}\n")
+        return
+    rows = (part for row in safe(text).split("\n") for part in wrapped(row, columns()))
+    sys.stderr.write(_CLEARED + "".join(f"{row}\n" for row in rows))
+
+
+def report(failed: "DreamdError", *, as_json: bool) -> int:
+    """Print the error to stderr, with `as_json` also to stdout; return the exit status."""
+    say(f"dreamd: {failed}")
+    if as_json:
+        import json
+
+        sys.stdout.write(json.dumps(failed.fields, ensure_ascii=False) + "\n")
+    return failed.exit_status
 
 
 def show_notices(notices: Iterable[str]) -> None:

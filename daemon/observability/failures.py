@@ -1,12 +1,9 @@
 """Failures: any error as one line of text with advice, and as an exit status."""
 
-import json
 import os
 import re
-import sys
 from pathlib import Path
 
-from daemon.observability.printable import safe
 from state.errors import DreamdError, UsageError
 from state.stores.disk.syscalls import storage_errors
 
@@ -46,14 +43,6 @@ def without_secrets(sentence: str) -> str:
         return f"/place{len(paths) - 1}"
 
     return _PLACE.sub(lambda place: paths[int(place[1])], redact(_PART.sub(placed, sentence)).text)
-
-
-def report(failed: DreamdError, *, as_json: bool) -> int:
-    """Print the error to stderr, with `as_json` also to stdout; return the exit status."""
-    sys.stderr.write(f"dreamd: {safe(str(failed))}\n")
-    if as_json:
-        sys.stdout.write(json.dumps(failed.fields, ensure_ascii=False) + "\n")
-    return failed.exit_status
 
 
 def _as_dreamd_error(error: Exception) -> DreamdError:

@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import TypeVar
 
@@ -32,6 +32,7 @@ from state.stores.disk.workspace import Workspace
 from state.stores.history.bootstraps import BootstrapReceipt, receipts
 from state.stores.history.daily_spend import DailySpend
 from state.stores.history.ledger import Ledger
+from state.zone import clock_time
 
 Read = TypeVar("Read")
 NO_DAEMON = "by hand; no daemon runs ('dreamd install-service' makes one)"
@@ -238,10 +239,11 @@ def _open(workspace: Workspace) -> Iterator[sqlite3.Connection]:
 
 def _spending(config: Config, spent: Spend, spent_by_all: Spend, last: LastDream | None, now: datetime) -> Spending:
     limits, breaker = config.limits, ""
+    again = f"it opens again at {clock_time(day_start(now) + timedelta(days=1), config.zone)}"
     if key := reached(limits.ceilings, spent):
-        breaker = f"limits.{key} is reached; it opens again at midnight UTC"
+        breaker = f"limits.{key} is reached; {again}"
     elif key := reached(config.daemon.limits, spent_by_all):
-        breaker = f"daemon.{key}, over all workspaces, is reached; it opens again at midnight UTC"
+        breaker = f"daemon.{key}, over all workspaces, is reached; {again}"
     elif last and last.detail.startswith(f"{CeilingError.code}: ") and last.at >= day_start(now):
         breaker = last.detail.removeprefix(f"{CeilingError.code}: ")
     own = (spent.calls, spent.tokens, spent.usd, limits.tokens_per_day, limits.usd_per_day, breaker)

@@ -53,7 +53,10 @@ class Holder:
     child_ticks: int = 0
 
     def __str__(self) -> str:
-        return f"process {self.pid} ('{self.command}' on {self.host}, since {self.started})"
+        since = self.started
+        with suppress(ValueError):  # of the clock of whoever reads it
+            since = f"{datetime.fromisoformat(since).astimezone():%Y-%m-%d %H:%M %Z}"
+        return f"process {self.pid} ('{self.command}' on {self.host}, since {since})"
 
 
 class Lock:
