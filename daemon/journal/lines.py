@@ -44,8 +44,6 @@ def _refused(done: Carried) -> DreamdError:
     conflicts = {place: one for place, one in done.refused.items() if one.guard == CONFLICT}
     fields = {
         f"changes.{place}{'.expected' if one.scope == 'expected' else ''}": one.figures
-        if conflicts
-        else f"{one.guard}: {one.figures}"
         for place, one in sorted((conflicts or done.refused).items())
     }
     more = f" (and {len(fields) - 1} more)" if len(fields) > 1 else ""

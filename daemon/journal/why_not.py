@@ -277,7 +277,7 @@ class _Question:
             with suppress(NotFoundError, StorageError):
                 for one in self.store.memory.version(version).refused:
                     if one.operation is not None and self.wanted in normalise(one.operation.text):
-                        what = f"the guards refused it in version {version}: {one.guard}: {self.shown(one.figures)}"
+                        what = f"a dream had it, and it was refused in version {version}: {self.shown(one.figures)}"
                         advice = "write the line by hand, or note it with its ground"
                         yield Reason(Absence.REFUSED, what, advice, one.operation.text)
 

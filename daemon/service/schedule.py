@@ -352,21 +352,21 @@ def triggers(context: TriggerContext) -> Iterator[tuple[Reason, datetime, str]]:
     if pending.session_ended is not None and context.is_new(pending.session_ended):
         yield Reason.SESSION_END, context.retry_at(pending.session_ended), "session end"
     if appended is not None and not context.history.schema and _is_first_breath(pending, limits):
-        words = f"first breath: {pending.notes} notes, {pending.characters} characters"
+        words = f"the first dream: {pending.notes} notes, {pending.characters} characters"
         yield Reason.FIRST_BREATH, context.retry_at(appended), words
     if pending.oldest is not None:
         hours = limits.floor.total_seconds() / 3600
-        words = f"the floor: the oldest note has then waited {hours:g} hours"
+        words = f"the oldest note has then waited {hours:g} hours"
         yield Reason.FLOOR, context.retry_at(later(_waiting_since(context, pending.oldest), limits.floor)), words
     if context.has_notes_left:
-        words = f"pressure: {pending.notes} notes are left of what the last dream could take in"
+        words = f"much waits: {pending.notes} notes are left of what the last dream could take in"
         yield (
             Reason.PRESSURE,
             context.retry_at(context.unless_future(context.history.last_dream) or context.awake),
             words,
         )
     elif appended is not None and (pending.notes >= limits.pressure_notes or pending.bytes >= limits.pressure_bytes):
-        words = f"pressure: {pending.notes} notes, {pending.bytes} bytes"
+        words = f"much waits: {pending.notes} notes, {pending.bytes} bytes"
         yield Reason.PRESSURE, context.retry_at(appended), words
     if not context.is_ready:
         return

@@ -169,7 +169,7 @@ def _attention(facts: _Facts, everywhere: _Facts, newest: Newest, now: datetime)
     troubles = {
         "git left a conflict in MEMORY.md, this is the version before it": facts.torn,
         "the last dream failed": facts.stands.outcome == "failed",
-        "the guards refused the last dream": facts.stands.outcome == "rejected",
+        "the last dream was refused": facts.stands.outcome == "rejected",
     }
     if trouble := next((one for one, is_so in troubles.items() if is_so), ""):
         return f"[dreamd: {trouble}: dreamd status]"

@@ -44,9 +44,10 @@ def test_a_command_reads_and_shows_the_days_of_its_zone(home: Home) -> None:
     connection = open_reading(workspace.database)
     assert [row["until"] for row in connection.execute("SELECT until FROM lines")] == [f"{here:%Y-%m-%d}"]
     connection.close()
-    for words in (("history",), ("why", "florist")):
-        said = home.dreamd(*words, "-w", root, **tz).out
-        assert re.search(rf"{here:%Y-%m-%d} \d\d:\d\d [+-]\d\d", said), said
+    said = home.dreamd("history", "-w", root, **tz).out
+    assert re.search(rf"when \([+-]\d\d\) .*\n1 +{here:%Y-%m-%d} \d\d:\d\d ", said), said
+    said = home.dreamd("why", "florist", "-w", root, **tz).out
+    assert re.search(rf"{here:%Y-%m-%d} \d\d:\d\d [+-]\d\d", said), said
     assert f"[{here:%Y-%m-%d}T" not in home.dreamd("bootstrap", root, **tz).out  # no note is pending
     home.dreamd("note", "The florist was paid.", "-w", root, **tz)
     assert re.search(rf"\[{here:%Y-%m-%d}T[\d:]+[+-]\d\d:00\]", home.dreamd("bootstrap", root, **tz).out)
@@ -89,7 +90,7 @@ def test_the_window_and_http_show_the_daemons_zone_and_json_is_utc(home: Home) -
         assert run["started_at"].endswith("Z")
         assert f"{here:%Y-%m-%d}" not in run["started_at"]
         said = home.dreamd("history", "-w", workspace.root, TZ="UTC").out  # as the daemon says it
-        assert re.search(rf"{here:%Y-%m-%d} \d\d:\d\d [+-]\d\d", said), said
+        assert re.search(rf"when \([+-]\d\d\) .*\n1 +{here:%Y-%m-%d} \d\d:\d\d ", said), said
 
 
 def test_a_configuration_that_is_not_there_is_refused_beside_a_daemon_as_without_one(home: Home) -> None:

@@ -201,7 +201,7 @@ def test_a_person_is_told_of_one_thing_the_most_urgent(told: Transcript, here: P
         for seconds, (outcome, said) in enumerate(
             {
                 "failed": "[dreamd: the last dream failed: dreamd status]",
-                "rejected": "[dreamd: the guards refused the last dream: dreamd status]",
+                "rejected": "[dreamd: the last dream was refused: dreamd status]",
                 "committed": "",
             }.items()
         ):

@@ -200,7 +200,7 @@ def test_what_left_was_changed_or_waits_has_its_own_reason(dreamd: Caller, here:
     (waits,) = asked(here, "heron").reasons
     assert (waits.code, "proposal 1" in waits.what) == (Absence.APPROVAL, True)
     no, crystal = asked(here, "7 kites").reasons
-    assert (no.code, no.what) == (Absence.REFUSED, "the guards refused it in version 2: numbers: 7 is not said")
+    assert (no.code, no.what) == (Absence.REFUSED, "a dream had it, and it was refused in version 2: 7 is not said")
     assert (crystal.code, "version 2 took in" in crystal.what) == (Absence.CRYSTAL, True)
 
 

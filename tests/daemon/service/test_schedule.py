@@ -395,7 +395,7 @@ CASES: list[tuple[str, History, Pending, Expected]] = [
         "floor, a second early",
         quiet(last_dream=ago(2000)),
         replace(OLD_NOTE, oldest=ago(1440) + SECOND),
-        Decision(WAIT, Reason.FLOOR, "the floor: the oldest note has then waited 24 hours", SOON),
+        Decision(WAIT, Reason.FLOOR, "the oldest note has then waited 24 hours", SOON),
     ),
     (
         "floor, stamp before a dream that failed",
@@ -548,10 +548,10 @@ def test_other_thresholds_hold_as_well() -> None:
     [
         (quiet(), some(new=2), "interval, if 3 more notes come"),
         (quiet(), some(new=4), "interval, if 1 more note comes"),
-        (quiet(), some(2), "the floor: the oldest note has then waited 24 hours"),
+        (quiet(), some(2), "the oldest note has then waited 24 hours"),
         (quiet(), some(5), "idle: nothing has then been appended for 20 minutes"),
-        (quiet(), some(23), "pressure: 23 notes, 1380 bytes"),
-        (quiet(schema=False), some(6), "first breath: 6 notes, 300 characters"),
+        (quiet(), some(23), "much waits: 23 notes, 1380 bytes"),
+        (quiet(schema=False), some(6), "the first dream: 6 notes, 300 characters"),
         (quiet(schema=False, last_look=ago(300)), some(50, new=0), "nothing is pending"),
     ],
 )
