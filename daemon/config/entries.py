@@ -21,6 +21,8 @@ DEFAULT = "default"
 # Every key with its default and a comment; a symbolic link to the file at the top of the repository.
 _FILE = Path(__file__).with_name("config.yaml")
 _LINE = re.compile(r"( *)(?:\"([^\"]+)\"|(\w+)):.*?(?:\s#\s*(.*))?")
+# A comment that goes on below its key; what stands at the beginning of a line is about the whole file.
+_MORE = re.compile(r"\s+#\s*(.*)")
 # Characters shown of a text.
 _LONGEST = 2_000
 
@@ -61,7 +63,9 @@ def meanings() -> Mapping[str, str]:
     found: dict[str, str] = {}
     path: list[tuple[int, str]] = []
     for line in _FILE.read_text(encoding="utf-8").splitlines():
-        match = _LINE.fullmatch(line)
+        match, more = _LINE.fullmatch(line), _MORE.fullmatch(line)
+        if more is not None:
+            found[".".join(name for _, name in path)] += f" {more[1]}"
         if match is None:
             continue
         indent, quoted, plain, comment = match.groups()

@@ -27,6 +27,9 @@ def test_without_a_file_every_key_is_the_default_and_says_what_it_means() -> Non
     assert all(one.value == one.default and one.origin == "default" for one in found.values())
     assert found["dream.ask"].meaning.endswith("need your yes ('dreamd review'); all: every change")
     assert found["limits.usd_per_day"].meaning.startswith("per workspace")
+    goes_on = "connect.new", "dream.heard", "model.name"
+    ends = ("nothing is said", "leave: only search finds them", "null: dream without a model")
+    assert all(found[key].meaning.endswith(end) for key, end in zip(goes_on, ends, strict=True))
     assert {one.key for one in found.values() if not one.meaning} <= {
         f"{section}.{key}" for section in ("dream", "http", "model", "log") for key in Config().model_dump()[section]
     }
