@@ -13,7 +13,7 @@ from daemon.config.per_dream import DreamSettings
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from state.dream import Reason
-from state.errors import BusyError, NothingToDoError
+from state.errors import BusyError, DreamdError, NothingToDoError
 from state.stores.disk.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -92,6 +92,9 @@ class WorkspaceAccess(Protocol):
     def mark_changed(self) -> None:
         """Tell the daemon about an addition to the scratch log; without a daemon the next owner finds it there."""
         return
+
+    def reload(self) -> None:
+        """Read the configuration again, and have a running daemon do so."""
 
 
 @dataclass(slots=True)
@@ -215,6 +218,18 @@ class LocalAccess(WorkspaceAccess):
     def report(self, step: Step) -> None:
         """Pass the step on to the caller."""
         self.on_step(step)
+
+    def reload(self) -> None:
+        """Read the configuration again, and have a running daemon do so."""
+        from daemon.api.client import daemon
+        from daemon.config.settings import load
+
+        if (client := daemon()) is not None:
+            try:
+                client.post("/v1/reload", {"key": "timezone"})
+            except DreamdError as error:
+                self.notices.append(f"the daemon did not read its configuration again: {error}")
+        self.config = load(self.config.file)
 
     def __enter__(self) -> Self:
         return self

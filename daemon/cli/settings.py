@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from daemon.api.client import NoDaemonError, daemon
-from daemon.api.operations.setup import LONGEST_KEY, configuration, in_force
+from daemon.api.operations.setup import LONGEST_KEY, configuration, in_force, try_model
 from daemon.api.shapes import table
 from daemon.cli import COMMANDS
 from daemon.cli import command as command_called
@@ -30,14 +30,13 @@ from daemon.cli.parsing import (
 )
 from daemon.cli.perform import show
 from daemon.cli.terminal import out, say, show_json, spinner
-from daemon.config.edit import edited, without
+from daemon.config.change import change
 from daemon.config.entries import ConfigEntry, meanings
 from daemon.config.entries import entries as entries_of
-from daemon.config.layers import PREFIX, file_place, redaction, sections_in, value_of
+from daemon.config.layers import PREFIX, file_place, redaction
 from daemon.config.layers import zone as local_zone
-from daemon.config.paths import allow_path, allowed, make_private_folder
-from daemon.config.settings import checked
-from state.errors import ConfigError, DreamdError, NotFoundError, NothingToDoError, UsageError
+from daemon.config.paths import allow_path, allowed, make_private_folder, service_command
+from state.errors import DreamdError, NotFoundError, NothingToDoError, UsageError
 from state.scratch import Note
 from state.stores.disk.disk import Disk
 from state.stores.disk.workspace import Workspace
@@ -62,13 +61,17 @@ complete -o default -F _dreamd dreamd
 _BEFORE = {"bash": "", "zsh": "autoload -U +X compinit bashcompinit && compinit && bashcompinit\n"}
 
 
-_SET, _UNSET = "set", "unset"
+_SET, _UNSET, _TRY = "set", "unset", "try"
 
 
 @command(
-    arg("words", nargs="*", metavar="KEY", help="such as dream.ask, or a section; or: set KEY VALUE, unset KEY"),
+    arg(
+        "words", nargs="*", metavar="KEY",
+        help="such as dream.ask, or a section; or: set KEY VALUE, unset KEY, try [MODEL]",
+    ),
+    arg("--given", type=int, metavar="N", help=argparse.SUPPRESS),  # for a process that tries a model
     *WORKSPACE,
-)
+)  # fmt: skip
 def config(arguments: argparse.Namespace) -> int:
     """Show the configuration as it is in force, where each value comes from, and what it means.
 
@@ -77,14 +80,26 @@ def config(arguments: argparse.Namespace) -> int:
 
     `dreamd config set KEY VALUE` writes a value into your config.yaml (or the file of --config), `unset KEY` takes it
     out. Comments, order and form of the file stay, and a running daemon reads it again at once.
+
+    `dreamd config try` asks the model one short question, within the ceilings, and says what it answers and costs.
     """
+    if arguments.given is not None:
+        from daemon.upkeep.trial import answer_given
+
+        return answer_given(arguments.given)
     match arguments.words:
+        case [deed] | [deed, _] if deed == _TRY:
+            tried = caller_of(arguments, "config").ask(try_model, "".join(arguments.words[1:]))
+            show(try_model.text, tried, as_json=arguments.json)
+            return int(bool(tried.problem))
         case [deed, key, *rest] if (deed, len(rest)) in ((_SET, 1), (_UNSET, 0)):
-            return _changed(arguments, key, *rest)
+            return write_key(arguments, key, *rest)
         case [] | [_] if arguments.words not in ([_SET], [_UNSET]):
             key = "".join(arguments.words)[:LONGEST_KEY]  # none is longer, so its beginning is none either
         case _:
-            raise UsageError("say KEY, or 'set KEY VALUE', or 'unset KEY'", "quote a value of several words")
+            raise UsageError(
+                "say KEY, or 'set KEY VALUE', 'unset KEY' or 'try MODEL'", "quote a value of several words"
+            )
     if is_configured(arguments) or workspace_if_any(arguments) is None:
         reply = in_force(config_of(arguments), key)
     else:
@@ -102,42 +117,23 @@ class Changed:
     daemon: str
 
 
-def _changed(arguments: argparse.Namespace, key: str, value: str | None = None) -> int:
+def write_key(arguments: argparse.Namespace, key: str, value: str | None = None) -> int:
     """Set the key in the user's file, or without a value unset it; tell what is in force from then on."""
-    file = Path(os.path.realpath(file_place(arguments.config, os.environ)))
-    if not file.parent.exists():
-        make_private_folder(file.parent)
-    disk = Disk(file.parent)
-    _with_key(disk, file, key, value)  # an invalid one creates no file
-    with disk.locked(file, b""):
-        disk.write_atomic(file, _with_key(disk, file, key, value).encode())
+    file = change(file_place(arguments.config, os.environ), key, value).file
     entries = tuple(
         one
         for one in entries_of(config_of(arguments))
         if f"{one.key}.".startswith(f"{key}.") or f"{key}.".startswith(f"{one.key}.")
     )
-    done = Changed(str(file), entries, _reread(file))
+    done = Changed(file, entries, _reread(Path(file)))
     show(lambda _: "\n".join(f"{one.key} is {one.value}" for one in entries), done, as_json=arguments.json)
     say(f"{file} is written; {done.daemon}")
+    if any(one.at_start for one in entries) and daemon() is not None:
+        say(f"a running daemon takes it up at its next start: '{service_command('restart')}'")
     for one in entries:
         if one.origin.startswith(PREFIX):
             say(f"{one.key} is set by {one.origin} here, which comes before the file")
     return 0
-
-
-def _with_key(disk: Disk, file: Path, key: str, value: str | None) -> str:
-    """Return the file's text with the change. Raise ConfigError if it would be no valid configuration."""
-    text, path = (disk.read_optional(file) or b"").decode(errors="surrogateescape"), key.split(".")
-    sections_in(text, file)
-    new = without(text, path) if value is None else edited(text, path, value_of(value))
-    if new is None:
-        raise NothingToDoError(f"{file} does not set {key}", "'dreamd config' shows where each value comes from")
-    try:
-        checked(sections_in(new, file), {})
-    except ConfigError as error:
-        what = error.what.removeprefix("the configuration: ")
-        raise ConfigError(what, f"{file} was not changed") from None
-    return new
 
 
 def _reread(file: Path | None = None) -> str:
@@ -356,7 +352,8 @@ def completion(arguments: argparse.Namespace) -> int:
 def _words(name: str) -> dict[str, str]:
     """Return the long options of a command and the choices of its arguments, with their help."""
     actions = command_called(name)[0]._actions  # noqa: SLF001 - argparse has no public access to them
-    keys = {_SET: "write a value", _UNSET: "take a value out", **meanings()} if name == "config" else {}
+    deeds = {_SET: "write a value", _UNSET: "take a value out", _TRY: "ask the model one short question"}
+    keys = {**deeds, **meanings()} if name == "config" else {}
     return keys | {
         word: one.help or ""
         for one in actions

@@ -1,7 +1,6 @@
 """Setup: agents, service, model and search by meaning at once, and all of it undone; the service by itself."""
 
 import argparse
-import json
 import os
 import pwd
 import shlex
@@ -10,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,14 +17,14 @@ from daemon.api.client import daemon
 from daemon.api.words import WITHOUT_MODEL
 from daemon.cli.agents import carry_out, check_agents, connected
 from daemon.cli.parsing import CONFIG, JSON, arg, command, config_of
-from daemon.cli.settings import config, install_embeddings
+from daemon.cli.settings import install_embeddings, write_key
 from daemon.cli.terminal import agreed, asked, can_ask, out, say, show, show_json, spinner
 from daemon.config.layers import user_file
 from daemon.config.paths import data_folder, logins_path, program, socket_path, state_folder, token_path
 from daemon.config.settings import Config
 from daemon.connect.agents import installed
 from daemon.connect.place import Place
-from daemon.models.command import installed_agents
+from daemon.models.choices import model_choices
 from daemon.models.dreamer import who_dreams
 from daemon.process import service
 from daemon.process import systemd_unit as unit
@@ -37,13 +36,6 @@ from state.stores.disk.syscalls import is_linux
 from state.stores.vectors.embedder import is_there
 
 _PROOF, _PROVEN = "The harbour office opens at 9:30 on weekdays", "9:30"
-# Small models of the providers whose key may be in the environment.
-_OF_A_KEY = {
-    "ANTHROPIC_API_KEY": "anthropic/claude-haiku-4-5",
-    "OPENAI_API_KEY": "openai/gpt-5-mini",
-    "GEMINI_API_KEY": "gemini/gemini-2.5-flash",
-}
-_OLLAMA_PORT, _MOST_OF_OLLAMA, _LONGEST_LIST = 11434, 3, 1 << 20
 _ENDING_SECONDS = 30.0
 
 # Folders and socket of the system's service, as in its unit.
@@ -206,7 +198,7 @@ def setup(arguments: argparse.Namespace) -> int:
     _step("Service", lambda: _have_it_run(arguments), failed)
     _step("Proof", lambda: _prove(config_of(arguments)), failed)
     if is_new and "proof" in failed:  # what was just chosen does not work: the next setup asks again
-        config.run(argparse.Namespace(words=["unset", "model.name"], config=arguments.config, json=False))
+        write_key(argparse.Namespace(config=arguments.config, json=False), "model.name")
     if failed:
         out(f"\nNot done: {', '.join(failed)}. 'dreamd setup' goes on from here.")
         return 1
@@ -253,44 +245,17 @@ def _choose_model(arguments: argparse.Namespace) -> int:
     if not arguments.yes and not can_ask():
         out(f"  {who}; nobody was asked, and --yes takes what is proposed")
         return 0
-    choices = list(_models(os.environ))
-    for number, (name, about) in enumerate(choices, 1):
-        out(f"  {number}  {name or 'none'}: {about}")
+    choices = [one for one in model_choices(os.environ) if not one.lacks]
+    for number, one in enumerate(choices, 1):
+        out(f"  {number}  {one.name or 'none'}: {one.about}")
     said = "1" if arguments.yes else ""
     while not (said.isdecimal() and 0 < int(said) <= len(choices)):
         said = asked(f"  Which one? [1 to {len(choices)}; nothing is 1]") or "1"
-    chosen = choices[int(said) - 1][0]
-    words = ["set", "model.name", chosen or "null"]
-    config.run(argparse.Namespace(words=words, config=arguments.config, json=False))
+    chosen = choices[int(said) - 1].name
+    write_key(argparse.Namespace(config=arguments.config, json=False), "model.name", chosen or "null")
     if not chosen:
         out(f"  {who}; {change}")
     return int(bool(chosen))
-
-
-def _models(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield the models that could be used here, the first being proposed, and what each costs; "" for none."""
-    for name, _ in installed_agents():
-        yield name, "your subscription; one to three calls a dream, of 3,000 to 10,000 tokens"
-    yield "", "nothing leaves this machine and nothing is paid; the memory is much less useful"
-    for variable, name in _OF_A_KEY.items():
-        if environment.get(variable):
-            yield name, f"{variable} is there; cents a day, at most limits.usd_per_day"
-    yield from ((f"ollama_chat/{name}", "on this machine, free") for name in _of_ollama())
-
-
-def _of_ollama() -> list[str]:
-    """Return the models that an Ollama on this machine has; none if it does not answer."""
-    from http.client import HTTPConnection, HTTPException
-
-    connection = HTTPConnection("127.0.0.1", _OLLAMA_PORT, timeout=1)
-    try:
-        connection.request("GET", "/api/tags")
-        found = json.loads(connection.getresponse().read(_LONGEST_LIST)).get("models", ())
-        return [str(one["name"]) for one in found][:_MOST_OF_OLLAMA]
-    except (OSError, HTTPException, ValueError, AttributeError, KeyError, TypeError):
-        return []
-    finally:
-        connection.close()
 
 
 def _bring_embedding_model(arguments: argparse.Namespace) -> int:

@@ -38,6 +38,19 @@ def without(text: str, path: Sequence[str]) -> str | None:
 _GONE = object()
 
 
+def found(text: str, path: Sequence[str]) -> tuple[str, int, object] | None:
+    """Return what stands in the text for the key at this path, its line from 1 on, and its value; None if nothing."""
+    nodes = _nodes(text, path)
+    pair = _pair(nodes[-2], path[-1]) if len(nodes) > len(path) else None
+    if pair is None:
+        return None
+    value: object = yaml.safe_load(text)
+    for key in path:
+        value = value[key] if isinstance(value, dict) else None
+    name, node = pair
+    return text[name.start_mark.index : node.end_mark.index].rstrip(), name.start_mark.line + 1, value
+
+
 def as_yaml(value: object) -> str:
     """Return a value as YAML in one line."""
     said = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=float("inf"))

@@ -4,15 +4,18 @@ The daemon's owner sees it, also in a browser, so possible secrets are redacted.
 """
 
 import json
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel
 
+from daemon.config.change import AT_START, why_fixed
 from daemon.config.settings import Config
 from state.codec import each_text
 from state.secrets.policy import DEFAULT as REDACTION
@@ -32,7 +35,8 @@ class ConfigEntry:
     """A key of the configuration ("dream.ask") with its value and its default, both as JSON.
 
     `origin`: "default", or the file or environment variable that set it. Of `secrets.allow` only the number of texts
-    is shown, and an address without login and query.
+    is shown, and an address without login and query. `choices`: the values that it may have; empty if they are
+    open. `fixed`: why it can be set at a terminal alone. `at_start`: a running daemon takes it up at its next start.
     """
 
     key: str
@@ -40,6 +44,9 @@ class ConfigEntry:
     default: str
     origin: str
     meaning: str
+    choices: tuple[str, ...] = ()
+    fixed: str = ""
+    at_start: bool = False
 
 
 def entries(config: Config) -> tuple[ConfigEntry, ...]:
@@ -52,9 +59,22 @@ def entries(config: Config) -> tuple[ConfigEntry, ...]:
             default=_shown(key, defaults[key]),
             origin=config.origins.get(key, DEFAULT),
             meaning=said.get(key, ""),
+            choices=_choices(key),
+            fixed=why_fixed(config, os.environ, key),
+            at_start=key in AT_START,
         )
         for key, value in _leaves(config, "")
     )
+
+
+def _choices(key: str) -> tuple[str, ...]:
+    """Return the values that a key may have; empty if they are open."""
+    kind: Any = Config
+    for name in key.split("."):
+        kind = kind.model_fields[name].annotation
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return tuple(str(one.value) for one in kind)
+    return get_args(kind) if get_origin(kind) is Literal else ()
 
 
 @cache

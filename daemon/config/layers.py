@@ -32,6 +32,13 @@ def _sets_key(variable: str) -> bool:
     return variable.startswith(PREFIX) and variable not in NOT_KEYS
 
 
+def variable_of(key: str, environment: Mapping[str, str]) -> str:
+    """Return the variable that sets this key, alone or with its whole section; "" if none does."""
+    names = {key.replace(".", "__"), key.partition(".")[0]}
+    setting = (one for one in sorted(environment) if _sets_key(one))
+    return next((one for one in setting if one[len(PREFIX) :].lower() in names), "")
+
+
 def layers(path: Path | None, environment: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the merged keys, and the file or variable that last set each section and key (`dream`, `dream.ask`)."""
     merged: dict[str, Any] = {}

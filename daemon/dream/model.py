@@ -154,10 +154,11 @@ def model_for(config: Config, ledger: Ledger, dream: str, hide: Hide) -> Model |
     """Return the configured model, with its calls replayed, recorded and limited; None if none is configured."""
     if config.model.name is None:
         return None
-    return Metered(_model(config, config.model.name), config, ledger, dream, hide)
+    return Metered(priced_model(config, config.model.name), config, ledger, dream, hide)
 
 
-def _model(config: Config, name: str) -> PricedModel:
+def priced_model(config: Config, name: str) -> PricedModel:
+    """Return the model of this name; its calls are neither recorded nor limited."""
     from daemon.models.command import CommandModel, preset_of
 
     section = config.model

@@ -43,7 +43,7 @@ _OUT_OF_REACH = (
 # Files that a shell, a session or the daemon itself runs.
 _READ_ONLY = (
     "%h/.profile %h/.bash_profile %h/.bash_login %h/.bashrc %h/.bash_logout %h/.zshenv %h/.zprofile %h/.zshrc"
-    " %h/.zlogin %h/.config/fish %h/.config/autostart %h/.config/dreamd %h/.local/bin"
+    " %h/.zlogin %h/.config/fish %h/.config/autostart %h/.config/dreamd/environment %h/.local/bin"
 ).split()
 _NAMESPACED = re.compile(r"(?ms)^#<\n(.*?)^#>\n")
 _WITHOUT = "# Without what needs a user namespace: this machine forbids them to users.\n"

@@ -168,7 +168,7 @@ class Daemon:
         # Without the lock, notes and status still work; opening the stores raises the reason.
         service_status = partial(self._service_status, managed)
         acts = (managed.dream, managed.ask, managed.note_taken, service_status, managed.acquire)
-        yield DaemonAccess(keeper, self.config, on_step, *acts)
+        yield DaemonAccess(keeper, self.config, on_step, *acts, read_config=self._reread)
 
     # ------------------------------------------------------------ which workspaces there are
 
@@ -276,6 +276,10 @@ class Daemon:
         for managed in self.all():
             managed.facts_of = (-1, -1)
             managed.wake()
+
+    def _reread(self) -> Config:
+        self.reload()
+        return self.config
 
     def stop(self, seconds: float) -> bool:
         """Start nothing new, stop dreams at their next node, close all workspaces; tell whether all ended."""

@@ -418,7 +418,7 @@ class DaemonAccess(WorkspaceAccess):
 
     `dream_now` runs a dream with a client's `on_step`, and its `settings` if it has any; `ask` requests one soon;
     `note_taken` makes the workspace's thread look at once; `service_status` is what `service` returns; `acquire`
-    reopens a released workspace.
+    reopens a released workspace; `read_config` has the daemon read its configuration again, and returns it.
     """
 
     keeper: Keeper
@@ -431,6 +431,7 @@ class DaemonAccess(WorkspaceAccess):
     acquire: Callable[[], object]
     notices: list[str] = field(default_factory=list)
     settings: DreamSettings | None = None
+    read_config: Callable[[], Config] | None = None
 
     @property
     def workspace(self) -> Workspace:
@@ -489,6 +490,11 @@ class DaemonAccess(WorkspaceAccess):
         """Use these settings for a dream of this call. Raise ConfigError for invalid ones."""
         settings.applied(self.config)
         self.settings = settings
+
+    def reload(self) -> None:
+        """Have the daemon read its configuration again. Raise ConfigError if it is invalid."""
+        if self.read_config is not None:
+            self.config = self.read_config()
 
     def _ignore_settings(self) -> None:
         if self.settings is not None and self.settings.sections:

@@ -114,6 +114,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 @pytest.fixture
 def place(browser: Browser, tmp_path: Path, dreamd: Caller, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
     server = browser.server
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     name = server.house.make(tmp_path / "memory")
     with talking(agent_of(server.house, name), config=BOTH) as talk:
         yield Place(server, name, server.house.roots[name], dreamd, monkeypatch, talk)
@@ -127,9 +128,11 @@ def answers(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Calla
     def asked(room: str) -> list[Answered]:
         root = init_workspace(tmp_path_factory.mktemp(room) / "memory").root
         answered = []
-        for row, operation, names in life(root, room):
-            answered.append((row, here(root, browser.server.house.embedding, operation, row), names))
-            names.learn(row, answered[-1][1])
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("XDG_CONFIG_HOME", str(root.parent / "config"))
+            for row, operation, names in life(root, room):
+                answered.append((row, here(root, browser.server.house.embedding, operation, row), names))
+                names.learn(row, answered[-1][1])
         wrong = [
             f"{row.operation} {row.fields}: {said}"
             for row, one, names in answered

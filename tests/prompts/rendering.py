@@ -17,7 +17,8 @@ from state.trust import Trust
 from tests.graphs.world import BOND, CONTEXT, NOW, add, evict, memory, note, revise, said, snapshot
 
 FOLDER = Path(__file__).parent / "snapshots"
-NAMES = ("dream",)
+OF_MEMORY = ("dream",)
+NAMES = (*OF_MEMORY, "trial")
 VERSIONS = FOLDER / "versions.txt"
 
 TEXT = memory(

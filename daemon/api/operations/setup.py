@@ -1,15 +1,26 @@
-"""The operation that shows the configuration."""
+"""Operations that set dreamd up: the configuration, the model that dreams, and the agents that are connected.
 
+They are the owner's: for no agent, no tenant of a fleet, and no program at the port. What they may set, to whoever
+only reaches the daemon, is said in `daemon.config.change`.
+"""
+
+import os
+import shlex
 from dataclasses import dataclass
 from typing import Annotated
 
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Arg, operation
+from daemon.config.change import SETTABLE, change, why_fixed
 from daemon.config.entries import ConfigEntry, entries
-from daemon.config.settings import Config
-from state.errors import NotFoundError
+from daemon.config.layers import file_place
+from daemon.config.paths import program, service_command
+from daemon.config.settings import Config, checked
+from daemon.models.choices import ModelChoice, Tried, key_of, model_choices
+from state.errors import DreamdError, ForbiddenError, NotFoundError, NothingToDoError, StorageError
 
 LONGEST_KEY = 100
+_LONGEST_VALUE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,3 +60,174 @@ def in_force(config: Config, key: str) -> Configuration:
         sections = ", ".join(dict.fromkeys(one.key.partition(".")[0] for one in every))
         raise NotFoundError(f"the configuration has no key {key!r}", f"it has the sections {sections}")
     return Configuration(str(config.file or ""), meant)
+
+
+@dataclass(frozen=True, slots=True)
+class SettingSet:
+    """A setting that was written into `file`; at `number` is now this `line` (0: none, so the default counts).
+
+    `before`: its value in the file until then; None without one. `at_start`: it counts from the daemon's next start.
+    """
+
+    key: str
+    file: str
+    line: str
+    number: int
+    before: str | None
+    at_start: bool
+
+
+def setting_text(done: SettingSet) -> str:
+    """Say which line was written, and from when on it counts."""
+    written = f"line {done.number}: {done.line}" if done.number else f"{done.key} is not in it: the default counts"
+    later = f"\nit counts from the daemon's next start on: '{service_command('restart')}'" if done.at_start else ""
+    return f"{done.file}, {written}{later}"
+
+
+@operation("set_setting", remote=False, text=setting_text, operator=True)
+def set_setting(
+    access: WorkspaceAccess,
+    key: Annotated[str, Arg("Such as dream.ask", min_length=1, max_length=LONGEST_KEY)],
+    value: Annotated[
+        str | None, Arg("As config.yaml has it; none: the default again", max_length=_LONGEST_VALUE)
+    ] = None,
+) -> SettingSet:
+    """Write one of the settings that matter into the owner's config.yaml, and have the daemon read it again."""
+    (entry, *more) = in_force(access.config, key).entries
+    if more:
+        raise NotFoundError(f"{key} is a section", f"name a key of it, such as {entry.key}")
+    if why := why_fixed(access.config, os.environ, key, value):
+        raise ForbiddenError(f"{key} cannot be set here: {why}")
+    try:
+        done = change(access.config.file or file_place(None, os.environ), key, value)
+    except StorageError as error:  # such as a service whose sandbox makes it read-only
+        words = ["set", key, value] if value else ["unset", key]
+        raise StorageError(error.what, f"run: dreamd config {shlex.join(words)}") from error
+    access.reload()
+    return SettingSet(key, done.file, done.line, done.number, done.before, entry.at_start)
+
+
+# ------------------------------------------------------------------- the model
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChoices:
+    """Models to choose from, and the `key` that the one in force needs; "" if none is known. `has_key`: it is set."""
+
+    choices: tuple[ModelChoice, ...]
+    key: str
+    has_key: bool
+
+
+def choices_text(found: ModelChoices) -> str:
+    """List the models, each with what it lacks or costs."""
+    return "\n".join(f"{one.name or 'none':<32} {one.lacks or one.about}" for one in found.choices)
+
+
+@operation("model_choices", remote=False, reads=True, text=choices_text, operator=True)
+def choices(access: WorkspaceAccess) -> ModelChoices:
+    """Return the models that could dream here, and what each lacks."""
+    key = key_of(access.config.model.name or "")
+    return ModelChoices(tuple(model_choices(os.environ)), key, bool(os.environ.get(key)))
+
+
+def tried_text(tried: Tried) -> str:
+    """Say what the model answered, how long it took and what it cost; or what is wrong."""
+    if tried.problem:
+        return f"{tried.problem}; {tried.advice}" if tried.advice else tried.problem
+    price = f"${tried.usd:.4f}" if tried.usd else "price not known"
+    return f"{tried.model}: {tried.answer}\n{tried.seconds:.1f} s, {tried.tokens:,} tokens, {price}"
+
+
+@operation("try_model", remote=False, long=True, text=tried_text, operator=True)
+def try_model(
+    access: WorkspaceAccess,
+    name: Annotated[str, Arg("As model.name has it; empty: the one in force", place=True, max_length=100)] = "",
+) -> Tried:
+    """Ask a model one short question, within the ceilings: what it answers, how long it takes, what it costs."""
+    config = access.config
+    if name and name != config.model.name:
+        if not SETTABLE["model.name"].fullmatch(name):
+            raise ForbiddenError("only a model of a provider, or an agent, is tried", "set a program at a terminal")
+        whole = config.model_dump(mode="json")
+        model = checked({**whole, "model": {**whole["model"], "name": name}}, {}).model
+        config = config.model_copy(update={"model": model})
+    if config.model.name is None:
+        raise NothingToDoError("no model dreams", "'dreamd config set model.name NAME' chooses one")
+    from daemon.upkeep.trial import ask_once  # late: an idle daemon saves the memory of its imports
+
+    with access.write() as store:
+        return ask_once(store, config)
+
+
+# ------------------------------------------------------------------- agents
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """An agent that dreamd can connect, whether it is `installed` here and `connected`.
+
+    `changes` is what connecting it would run and write, or disconnecting it; `problem` why neither can be.
+    """
+
+    name: str
+    title: str
+    installed: bool
+    connected: bool
+    changes: tuple[str, ...] = ()
+    problem: str = ""
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Connections:
+    """Every agent that dreamd knows."""
+
+    agents: tuple[Connection, ...]
+
+
+def connections_text(found: Connections) -> str:
+    """List the agents, each with how it stands."""
+    return "\n".join(f"{one.name:<14} {_standing(one)}" for one in found.agents)
+
+
+def _standing(one: Connection) -> str:
+    if one.problem:
+        return f"{one.problem}; {one.advice}" if one.advice else one.problem
+    return "connected" if one.connected else "not connected" if one.installed else "not installed"
+
+
+@operation("connections", remote=False, reads=True, text=connections_text, operator=True)
+def connections(_: WorkspaceAccess) -> Connections:
+    """Return the agents that dreamd can connect, and what that would run and write."""
+    from daemon.connect.agents import AGENTS
+
+    return Connections(tuple(_connection(agent.name) for agent in AGENTS))
+
+
+@operation("connect_agent", remote=False, long=True, text=lambda one: f"{one.title}: {_standing(one)}", operator=True)
+def connect_agent(
+    _: WorkspaceAccess,
+    name: Annotated[str, Arg("Such as claude-code", min_length=1, max_length=40)],
+    undo: Annotated[bool, Arg("Take out what connects it")] = False,
+) -> Connection:
+    """Connect an agent to the owner's memories, once for all projects, as 'dreamd connect' does; or disconnect it."""
+    from daemon.connect.agents import agent_of, connect, disconnect
+    from daemon.connect.place import Place
+
+    (disconnect if undo else connect)(agent_of(name), Place(program(), os.environ))
+    return _connection(name)
+
+
+def _connection(name: str) -> Connection:
+    from daemon.connect.agents import agent_of, changes, installed, remains
+    from daemon.connect.place import Place
+
+    agent, place = agent_of(name), Place(program(), os.environ)
+    is_installed = agent in installed(place)
+    try:
+        missing, there = changes(agent, place) if is_installed else [], remains(agent, place)
+    except DreamdError as error:
+        return Connection(name, agent.title, is_installed, False, (), error.what, error.advice)  # noqa: FBT003
+    is_connected = bool(there) and not missing
+    return Connection(name, agent.title, is_installed, is_connected, tuple(there if is_connected else missing))

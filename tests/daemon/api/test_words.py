@@ -23,7 +23,7 @@ OURS = re.compile(r"committed|pressure|guard|cosine|extractive|manual|rejected")
 VERSION = Version(
     number=1_204, at=AT, cause="dream", reason="pressure", dream="20260328T233000000000Z",
     model="openrouter/anthropic/claude-sonnet-4.5", calls=3, tokens=12_400, usd=0.0312, seconds=17.0,
-    characters=7_900, added=12, revised=10, evicted=11, notes=200,
+    characters=7_900, added=12, revised=10, recalled=0, evicted=11, closed=0, asked=0, notes=200,
 )  # fmt: skip
 DREAM = LastDream("20260328T233000000000Z", AT, "pressure", "committed", "", 3, "extractive", 0, 0.0)
 

@@ -42,7 +42,9 @@ def test_a_users_unit_opens_the_home_and_closes_what_is_worth_stealing() -> None
     assert directives(text, "Type") == ["notify"]
     assert directives(text, "ReadWritePaths") == ["%h"]
     assert {"-%h/.ssh", "-%h/.gnupg", "-%t/bus", "-%t/systemd/private"} <= {*directives(text, "InaccessiblePaths")}
-    assert {"-%h/.bashrc", "-%h/.profile", "-%h/.local/bin"} <= {*directives(text, "ReadOnlyPaths")}
+    fixed = {*directives(text, "ReadOnlyPaths")}
+    assert {"-%h/.bashrc", "-%h/.profile", "-%h/.local/bin", "-%h/.config/dreamd/environment"} <= fixed
+    assert "-%h/.config/dreamd" not in fixed  # a page of the window writes config.yaml
     assert (directives(text, "WantedBy"), directives(text, "User")) == (["default.target"], [])
     assert not {"${", "#<", "#>"} & {line[:2] for line in text.splitlines()}
 
