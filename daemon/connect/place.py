@@ -1,7 +1,6 @@
 """Place: the user whose agents are connected, the dreamd that they run, and how agents' own programs are asked."""
 
 import json
-import os
 import re
 import shlex
 import shutil
@@ -15,6 +14,7 @@ from string import Template
 from typing import Any
 
 from daemon.config.paths import data_folder, home, socket_path, state_folder
+from state.stores.disk.user_folder import program_folders
 
 SERVER = "dreamd"
 PLUGIN = f"{SERVER}@{SERVER}"  # its name, and its marketplace's
@@ -42,9 +42,8 @@ class Place:
 
     @property
     def quiet(self) -> dict[str, str]:
-        """The environment of agents' programs; a relative folder of PATH could be a project's."""
-        folders = self.environment.get("PATH", os.defpath).split(os.pathsep)
-        return {**self.environment, "PATH": os.pathsep.join(one for one in folders if one.startswith("/"))}
+        """The environment of agents' programs."""
+        return {**self.environment, "PATH": program_folders(self.environment)}
 
     def which(self, program: str) -> str | None:
         return shutil.which(program, path=self.quiet["PATH"])

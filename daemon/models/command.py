@@ -33,13 +33,11 @@ from graphs.ports import Answer, Request
 from state.agents import COMMAND
 from state.budget import Limits, Spend
 from state.errors import ModelError, StoppedError, UnattendedError
-from state.stores.disk.user_folder import DAEMONS_OWN, home
+from state.stores.disk.user_folder import DAEMONS_OWN, home, program_folders
 
 _STATUS_SECONDS = 20.0
 _END_SECONDS = 2.0
 _MOST_PRINTED = 8 * 1024**2  # bytes, on stdout and on stderr: the longest answers have thousands of tokens
-# Installers put programs here, but a service's PATH seldom has these folders.
-_MORE_FOLDERS = (".local/bin", ".claude/local", ".npm-global/bin", "bin")
 # The last two tell Claude Code that it runs inside itself.
 _NOT_PASSED_ON = (*DAEMONS_OWN, "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT")
 _USED_UP = re.compile(
@@ -248,10 +246,7 @@ def preset_of(name: str) -> Preset | None:
 
 def find_program(preset: Preset) -> str | None:
     """Return the path of a program; None if it is not installed."""
-    # A relative folder of the PATH may be a project's.
-    folders = filter(os.path.isabs, os.environ.get("PATH", os.defpath).split(os.pathsep))
-    more = (str(home(os.environ) / folder) for folder in _MORE_FOLDERS)
-    return shutil.which(preset.command, path=os.pathsep.join((*folders, *more)))
+    return shutil.which(preset.command, path=program_folders(os.environ))
 
 
 def installed_agents() -> Iterator[tuple[str, Preset]]:

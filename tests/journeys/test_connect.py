@@ -97,14 +97,23 @@ def test_nothing_is_changed_before_somebody_agrees(ada: Person) -> None:
 
 @pytest.mark.parametrize("agent", BY_PROGRAM)
 def test_an_agent_without_its_program_or_that_refuses_is_said_and_nothing_is_left(ada: Person, agent: str) -> None:
-    before, path = ada.files(), ada.program(BY_PROGRAM[agent], "echo no such command >&2; exit 1")
-    before |= {f"bin/{BY_PROGRAM[agent]}": ada.files()[f"bin/{BY_PROGRAM[agent]}"]}
+    path = ada.program(BY_PROGRAM[agent], "echo no such command >&2; exit 1", ada.home / "tools")
+    before = ada.files()
     missing = ada("connect", agent, "--yes")
     assert (missing.status, f"'{BY_PROGRAM[agent]}' is not on the PATH" in missing.err) == (1, True)
     refused = ada("connect", agent, "--yes", path=path)
     assert (refused.status, "no such command" in refused.err) == (1, True)
     assert ada.files() == before
     assert ada("connect", agent, "--check", path=path).status == 1
+
+
+def test_a_program_is_found_where_installers_put_it(ada: Person) -> None:
+    for folder in (".local/bin", ".claude/local", "bin"):
+        (ada.home / folder).mkdir(parents=True)
+        ada.program("claude", "echo no such command >&2; exit 1", ada.home / folder)
+        shown = ada("connect", "claude-code", "--dry-run")  # as in a service, whose PATH has none of them
+        assert (shown.status, "run: claude plugin marketplace add" in shown.out) == (0, True), shown
+        (ada.home / folder / "claude").unlink()
 
 
 def test_where_nothing_can_be_written_nothing_is_half_done(ada: Person) -> None:

@@ -1,5 +1,6 @@
 """User folder: where a user's own files are kept, out of reach of any workspace."""
 
+import os
 import stat
 from collections.abc import Mapping
 from contextlib import suppress
@@ -10,6 +11,9 @@ from state.stores.disk.syscalls import storage_errors
 
 DAEMONS_OWN = ("DREAMD_", "NOTIFY_SOCKET", "WATCHDOG_", "LISTEN_")
 """Prefixes of variables that no program inherits: the daemon's token and settings, and what systemd passed to it."""
+
+# Installers put programs here, in the home.
+_OF_INSTALLERS = (".local/bin", ".claude/local", ".npm-global/bin", "bin")
 
 
 def state_folder(environment: Mapping[str, str]) -> Path:
@@ -55,3 +59,13 @@ def make_private_folder(path: Path) -> None:
         mode = path.stat().st_mode
     if mode & 0o022 and not mode & stat.S_ISVTX:
         raise StorageError(f"{path}: others can write into this folder", f"run: chmod 700 '{path}'")
+
+
+def program_folders(environment: Mapping[str, str]) -> str:
+    """Return where agents' programs are looked for, as a PATH: its whole paths, and what a service's seldom has.
+
+    A relative folder of the PATH may be a project's.
+    """
+    folders = environment.get("PATH", os.defpath).split(os.pathsep)
+    more = (str(home(environment) / folder) for folder in _OF_INSTALLERS)
+    return os.pathsep.join((*filter(os.path.isabs, folders), *more))
