@@ -20,7 +20,7 @@ from daemon.models.choices import ModelChoice, Tried, key_of, model_choices
 from state.errors import DreamdError, ForbiddenError, NotFoundError, NothingToDoError, StorageError
 
 LONGEST_KEY = 100
-_LONGEST_VALUE = 100
+LONGEST_VALUE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def set_setting(
     access: WorkspaceAccess,
     key: Annotated[str, Arg("Such as dream.ask", min_length=1, max_length=LONGEST_KEY)],
     value: Annotated[
-        str | None, Arg("As config.yaml has it; none: the default again", max_length=_LONGEST_VALUE)
+        str | None, Arg("As config.yaml has it; none: the default again", max_length=LONGEST_VALUE)
     ] = None,
 ) -> SettingSet:
     """Write one of the settings that matter into the owner's config.yaml, and have the daemon read it again."""
@@ -167,7 +167,8 @@ def try_model(
 class Connection:
     """An agent that dreamd can connect, whether it is `installed` here and `connected`.
 
-    `changes` is what connecting it would run and write, or disconnecting it; `problem` why neither can be.
+    `changes` is what connecting it would run and write, or disconnecting it; `problem` why neither can be. `advice`:
+    what is left to do by hand.
     """
 
     name: str
@@ -192,9 +193,9 @@ def connections_text(found: Connections) -> str:
 
 
 def _standing(one: Connection) -> str:
-    if one.problem:
-        return f"{one.problem}; {one.advice}" if one.advice else one.problem
-    return "connected" if one.connected else "not connected" if one.installed else "not installed"
+    if one.problem or one.connected:
+        return "; ".join(filter(None, (one.problem or "connected", one.advice)))
+    return "not connected" if one.installed else "not installed"
 
 
 @operation("connections", remote=False, reads=True, text=connections_text, operator=True)
@@ -230,4 +231,5 @@ def _connection(name: str) -> Connection:
     except DreamdError as error:
         return Connection(name, agent.title, is_installed, False, (), error.what, error.advice)  # noqa: FBT003
     is_connected = bool(there) and not missing
-    return Connection(name, agent.title, is_installed, is_connected, tuple(there if is_connected else missing))
+    plan = tuple(there if is_connected else missing)
+    return Connection(name, agent.title, is_installed, is_connected, plan, advice=agent.advice)

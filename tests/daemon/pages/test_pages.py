@@ -38,6 +38,7 @@ EMPTY = {
     "search?speaker=Bo": "Fewer filters",
     "sessions": "No session was ever opened.",
     "forget": "Nothing was forgotten.",
+    "settings": "No model dreams: each note becomes a line of MEMORY.md, word for word",
 }
 # What the pages of a full one say.
 FULL = {
@@ -68,6 +69,7 @@ FULL = {
     f"crystal?id={OLD.id}": ["superseded", NEW.text, "No, this crystal holds now", "Both hold"],
     "sessions": ["bounded", "2 of 2", "100 %, approaching"],
     "session?session_id=mind": ["2 memories of 2", "★ 0.90", "to the archive: capacity_exceeded", "What left"],
+    "settings": ["The model that dreams", "Changes that need your yes", "Every key of config.yaml"],
 }
 
 # What cannot be shown, by its status.
