@@ -22,7 +22,6 @@ from daemon.api.operations.journal import (
 from daemon.api.operations.memory import ChangeOfLine, change_lines, history, lines
 from daemon.api.operations.notes import working_memory_note
 from daemon.api.operations.signals import dismiss_question, gaps
-from daemon.api.operations.upkeep import doctor
 from daemon.dream.standing import StandingLines
 from daemon.journal.summary import OWNERS, Kind, is_owners, local_day, summary
 from daemon.pages.page import UNDO, Act, Ask, Done, Page, Start, Undo, undo_of
@@ -55,7 +54,6 @@ def _today(ask: Ask, number: Start = 0) -> Beside:
     return {
         "verdict": verdict(status),
         "began": _first_day(status),
-        "findings": (),
         "when": _when(news, ask) if news else "",
         "counts": _counts(news),
         "entries": entries[:_CHANGES],
@@ -233,11 +231,6 @@ def _dismiss_line(ask: Ask, id: Annotated[str, Field(pattern=r"^L\d{1,9}$")], ex
     return Done(_DISMISSED, f"delete {id}", done.version, undo_of(done.version, "the question"))
 
 
-def _examine(ask: Ask) -> Done:
-    """Have the doctor look at everything; what it found is seen once."""
-    return Done("Examined.", replies={"findings": ask(doctor).findings})
-
-
 def _listed(numbers: Numbers) -> str:
     more = f" and {len(numbers) - 20} more" if len(numbers) > 20 else ""
     return f"{', '.join(map(str, numbers[:20]))}{more}"
@@ -252,7 +245,6 @@ _ACTS = (
     Act(_take_back, "take_back", long=True),
     Act(_note, "note"),
     Act(_dismiss, "dismiss"),
-    Act(_examine, "examine", long=True, reads=True),
     Act(_dismiss_line, "dismiss_line", long=True),
     UNDO,
 )

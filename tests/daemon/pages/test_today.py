@@ -1,7 +1,6 @@
 """Today: its verdict, what is new, what wants its owner's word and each answer, what is open, and several undos."""
 
 import re
-import shutil
 import sqlite3
 from contextlib import closing
 from datetime import timedelta
@@ -18,8 +17,8 @@ from daemon.pages import window
 from daemon.workspace.adoption import open_workspace
 from daemon.workspace.stores import utc_now
 from state.signals.curiosity import Cause
-from tests.daemon.http.running import Answer, Running
-from tests.daemon.pages.browser import HTMX, Browser, fields_of, text_of
+from tests.daemon.http.running import Running
+from tests.daemon.pages.browser import Browser, fields_of, text_of
 from tests.daemon.pages.conftest import Asking
 from tests.daemon.pages.lives import ASKING, COFFEE, HOSTILE, LONG, SHORT, TEA, changed_by_a_model, dreamt
 from tests.daemon.pages.test_acts import act, undone
@@ -186,12 +185,3 @@ def test_a_question_is_answered_or_not_important_and_comes_back(browser: Browser
     note = (ask.root / "memory" / "scratch.md").read_text()
     assert "Who approves refunds: Lotte does" in note
     assert all("refunds" not in about for _, about, _ in ask.ledger)
-
-
-def test_the_doctor_examines_and_leaves_no_row(browser: Browser, ask: Asking) -> None:
-    shutil.rmtree(open_workspace(ask.root).checkpoints, ignore_errors=True)
-    answer: Answer = act(browser, ask, "today/examine", HTMX)
-    assert (answer.status, b"<!doctype" in answer.body) == (200, False)
-    assert "Examined." in text_of(answer)
-    assert re.search(r"(warning|problem) .*embedding", text_of(answer))
-    assert ask.ledger == []
