@@ -6,9 +6,7 @@ has judged the evidence. Lines keep their authors, ages and importance.
 
 A wish for a line has the same effect as the same change in an editor: a deleted line is not written again, and an
 edited line is the owner's word and rests on no input. Unlike an edit, a wish can be refused: a pinned line has to be
-unpinned first. "This is wrong" goes further: what the line rested on is not true either. The owner's correction
-becomes a crystal that supersedes the old line's crystals which say the same. Without a correction, that crystal is a
-denial of the line ("It is not true that: ..."), which a search shows as the current state.
+unpinned first.
 """
 
 from collections import Counter
@@ -30,16 +28,15 @@ from state.document.document import parse
 from state.document.operations import Action, Operation, Refusal, Why
 from state.document.pointer import parse_pointer
 from state.document.sections import SectionName
-from state.dream import EDIT, RESTORE, REVIEW, UNDO, Answer, Correction, Dream, Evidence, Kind, Snapshot, Usage
+from state.dream import EDIT, RESTORE, REVIEW, UNDO, Answer, Corrected, Dream, Evidence, Kind, Snapshot, Usage
 from state.text.words import normalise, numbers
 from state.trust import Trust
 
 AUTHOR = "owner"
 OWNERS_IMPORTANCE = 0.8
-NOT_TRUE = "It is not true that: "
 CONFLICT = "conflict"
 """The guard of a wish whose line is missing or has changed."""
-_UNHELD = Refusal("shape", "operation", "MEMORY.md cannot hold that; change it in the file")
+UNHELD = Refusal("shape", "operation", "MEMORY.md cannot hold that; change it in the file")
 
 
 class LineAction(StrEnum):
@@ -49,15 +46,15 @@ class LineAction(StrEnum):
     DELETE = "delete"
     PIN = "pin"
     UNPIN = "unpin"
-    WRONG = "wrong"
     ADD = "add"
 
 
 _DONE = {
     LineAction.EDIT: "edited", LineAction.DELETE: "deleted", LineAction.PIN: "pinned", LineAction.UNPIN: "unpinned",
-    LineAction.WRONG: "wrong", LineAction.ADD: "added",
+    LineAction.ADD: "added",
 }  # fmt: skip
-_BY_OWNER = frozenset((EDIT, REVIEW, UNDO, RESTORE))
+BY_OWNER = frozenset((EDIT, REVIEW, UNDO, RESTORE))
+"""Causes of versions whose lines their owner wrote."""
 _PINS = (LineAction.PIN, LineAction.UNPIN)
 _WRITES = frozenset((Action.ADD, Action.REVISE, Action.MERGE, Action.RECALL))
 
@@ -67,7 +64,7 @@ class Wish:
     """The owner's wish for a line, which is named by its id, or else by its section and its displayed text.
 
     `expected` is the displayed text, which must still be current. `text` is the new text; `again` allows it even if
-    the owner deleted it before. `also` are the ids of crystals that are wrong, too.
+    the owner deleted it before.
     """
 
     action: LineAction
@@ -76,7 +73,22 @@ class Wish:
     expected: str = ""
     text: str = ""
     again: bool = False
-    also: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TakenBack:
+    """What undoing a version takes back beside its lines.
+
+    Corrections, and others that it had taken back itself; answers to proposals; texts that may be written again
+    (`lifted`) or must not (`unwanted`). `own` are the lines that its owner wrote.
+    """
+
+    uncorrected: tuple[Corrected, ...] = ()
+    corrected: tuple[Corrected, ...] = ()
+    answers: tuple[Answer, ...] = ()
+    lifted: tuple[str, ...] = ()
+    unwanted: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +129,7 @@ class Review(Sheet):
     """The page while its owner changes it.
 
     `unwanted` are texts that must not be written again, `lifted` those that are allowed again, `said` the crystals of
-    the owner's words, `corrections` the lines called wrong.
+    the owner's words.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -125,8 +137,7 @@ class Review(Sheet):
         self.is_judged = True
         self.unwanted: list[str] = []
         self.lifted: list[str] = []
-        self.said: list[Crystal] = []
-        self.corrections: list[Correction] = []
+        self.said = list[Crystal]()
 
     def version(self, cause: str, reason: str) -> Dream:
         """Return the version with the owner's decisions."""
@@ -141,7 +152,6 @@ class Review(Sheet):
             crystals=(*dream.crystals, *self.said),
             tombstones=tuple(self.unwanted),
             lifted_tombstones=tuple(dict.fromkeys(self.lifted)),
-            corrections=tuple(self.corrections),
         )
 
     def write(
@@ -208,24 +218,15 @@ class Review(Sheet):
                 self.lifted += [one for one in self.snapshot.tombstones if same_as_deleted(written, one)]
         elif line is not None:
             come = (replace(line, pinned=wish.action is LineAction.PIN),) if wish.action in _PINS else ()
-            why = Why.PINNED if come else Why.EVICTED if _is_pointer(line) else Why.DELETED
+            why = Why.PINNED if come else Why.EVICTED if is_pointer(line) else Why.DELETED
             if self.change(Change(why, old, come)) is None:
-                return _UNHELD
+                return UNHELD
         if line is None or wish.action in _PINS:
             return None
-        if wish.action is LineAction.WRONG:
-            if not wish.text:
-                self.said.append(self._denial(line))
-            self.corrections.append(Correction(line.id, self.said[-1].id, wish.also))
-        # A dream may restore the wording of a line that was only reworded, but not of a line called wrong.
-        if not wish.text or wish.action is LineAction.WRONG or set(numbers(line.text)) != set(numbers(written)):
+        # A dream may restore the wording of a line that was only reworded.
+        if not wish.text or set(numbers(line.text)) != set(numbers(written)):
             self.unwanted.append(line.text)
         return None
-
-    def _denial(self, line: CurrentLine) -> Crystal:
-        text = f"{NOT_TRUE}{line.text}"
-        denied = replace(line, text=text, importance=OWNERS_IMPORTANCE, trust=Trust.OWNER, said_at=None)
-        return owners_words(denied, self.snapshot.redaction, self.snapshot.now)
 
 
 # ------------------------------------------------------------------------------ changes of earlier versions
@@ -236,32 +237,36 @@ def undo_changes(
     changes: Mapping[str, Change],
     archive: Memory,
     evidence: Mapping[str, tuple[str, ...]],
-    versions: Sequence[Dream] = (),
     below: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    beside: Mapping[str, TakenBack] = MappingProxyType({}),
 ) -> Undone:
     """Undo these changes, given by name, in order.
 
     `evidence` has the crystals behind former lines, `below` the texts that stood below them, both by line id.
-
-    Of whole `versions` what they deleted may be written again, and what they answered is asked again.
+    `beside` has what is taken back beside the lines, by version: if all its changes are undone.
     """
     review = Review(replace(snapshot, seeds=(), notes=(), taken=()))
     done = tuple(name for name, change in changes.items() if review.undo(change, evidence, below))
     outdated = tuple(name for name in changes if name not in done)
-    whole = [one for one in versions if not any(name.startswith(f"{one.number}.") for name in outdated)]
-    answers = tuple(answer.inverse for one in whole for answer in one.answers)
-    for one in whole:
-        review.lifted += one.tombstones
-        # What its owner wrote is theirs to write again.
-        own = {line.text for line in one.came} if one.cause in _BY_OWNER else set()
-        review.unwanted = [*(text for text in review.unwanted if text not in own), *one.lifted_tombstones]
-    if not (done or answers or review.lifted):
+    kept = {name.partition(".")[0] for name in outdated}
+    back = {number: one for number, one in beside.items() if number not in kept}
+    lines = done
+    done += tuple(number for number in back if not any(name.partition(".")[0] == number for name in done))
+    if not done:
         return Undone(None, (), outdated)
-    if done:
+    for one in back.values():
+        review.unwanted = [*(text for text in review.unwanted if text not in one.own), *one.unwanted]
+        review.lifted += one.lifted
+    if lines:
         fit(review, archive)
-    names = done or tuple(str(one.number) for one in whole)
-    version = review.version(UNDO, f"change{'s' * (len(names) > 1)} {', '.join(names)}")
-    return Undone(replace(version, answers=answers), names, outdated)
+    dream = replace(
+        review.version(UNDO, f"change{'s' * (len(done) > 1)} {', '.join(done)}"),
+        answers=tuple(each for one in back.values() for each in one.answers),
+        uncorrected=tuple(each for one in back.values() for each in one.uncorrected),
+        corrected=tuple(each for one in back.values() for each in one.corrected),
+        since=min(int(name.partition(".")[0]) for name in done),
+    )
+    return Undone(dream, done, outdated)
 
 
 def inverse_of(change: Change, page: Page) -> Change | None:
@@ -375,7 +380,7 @@ def change_lines(snapshot: Snapshot, wishes: Sequence[Wish], shown_of: Callable[
     dream = review.version(EDIT, ", ".join(f"{number} {how}" for how, number in counted.items()))
     # A text may parse as something other than this one line.
     after = {(name, block.key, block.pinned) for name, block in parse(dream.after).lines()}
-    refused = {place: _UNHELD for place, stand in wanted.items() if stand not in after}
+    refused = {place: UNHELD for place, stand in wanted.items() if stand not in after}
     return Carried(None, refused) if refused else Carried(dream, {}, texts)
 
 
@@ -400,9 +405,9 @@ def _impossible(
         return Refusal(CONFLICT, "line", f"{name} does not stand in MEMORY.md any more")
     if wish.expected not in (line.text, shown_of(line.text)):
         return Refusal(CONFLICT, "expected", f"{line.id} says something else by now")
-    writes = action in (LineAction.EDIT, LineAction.WRONG)
     ruled_out = {
-        f"{line.id} is a pointer, which the program writes; delete it": _is_pointer(line) and writes,
+        f"{line.id} is a pointer, which the program writes; delete it": is_pointer(line)
+        and action is LineAction.EDIT,
         f"{line.id} is pinned already": action is LineAction.PIN and line.pinned,
         f"{line.id} is not pinned": action is LineAction.UNPIN and not line.pinned,
         f"{line.id} is pinned; unpin it first": action not in _PINS and line.pinned,
@@ -412,7 +417,8 @@ def _impossible(
     return Refusal("pinned" if "pinned" in why else "shape", "operation", why) if why else None
 
 
-def _is_pointer(line: CurrentLine) -> bool:
+def is_pointer(line: CurrentLine) -> bool:
+    """Return whether a line leads to a crystal."""
     return line.section is SectionName.POINTERS and parse_pointer(line.text) is not None
 
 

@@ -22,6 +22,7 @@ from state.errors import StorageError
 from state.forgetting.known import NOTHING, Known
 from state.reading import Reading
 from state.secrets.policy import DEFAULT, Redaction
+from state.signals.curiosity import Gap
 from state.signals.felt import Felt
 from state.signals.hormones import Hormones
 from state.trust import Trust
@@ -165,14 +166,33 @@ class Proposed:
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """A line that left because its owner says it is wrong, and the crystal with what is right.
+    """A crystal with what is right, and the ids of the crystals that are wrong.
 
-    `also` are the ids of further crystals that the owner says are wrong in the same way.
+    The wording of `line` is one of them, if that line left. `is_new`: the crystal was made for this correction.
     """
 
-    line: str
     crystal: str
-    also: tuple[str, ...] = ()
+    wrong: tuple[str, ...] = ()
+    line: str = ""
+    is_new: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Corrected:
+    """What a version does beside the lines because its owner calls a statement wrong; it is taken back as a whole.
+
+    `unwanted` are texts that no dream writes again, `lifted` those that one may write again; `taken` are the rows of
+    the notes it consumes, `noted` the ids of the crystals that become pending notes; `questions` are no longer open,
+    and the rows `items` of sessions no longer remembered.
+    """
+
+    corrections: tuple[Correction, ...] = ()
+    unwanted: tuple[str, ...] = ()
+    lifted: tuple[str, ...] = ()
+    taken: tuple[int, ...] = ()
+    noted: tuple[str, ...] = ()
+    questions: tuple[Gap, ...] = ()
+    items: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,8 +296,9 @@ class Dream:
     Applying `changes` to `before` and stamping the result gives `after`. If the owner changed MEMORY.md meanwhile
     (`joined`), they are applied to the owner's text, as far as their lines stand there. Committing the same dream
     again changes nothing. `proposed` are the changes that need the owner's yes, `answers` what it makes of former
-    proposals, `corrections` lines the owner called wrong. `crystals` are new ones, `taken` the rows
-    of the consumed notes. A restore lists in `dreamt` the crystals that are input again, in `redreamt` those that no
+    proposals, `corrected` is what the owner called wrong, `uncorrected` what they take back of that;
+    a restore or undo takes back versions `since` this one. `crystals` are new ones, `taken` the rows of the consumed
+    notes. A restore lists in `dreamt` the crystals that are input again, in `redreamt` those that no
     longer are, and in `remarks` the notes likewise. `newest` is the row of the last crystal
     when the dream read (crystals up to it that it passed over are no longer news), `waiting` the number of notes left
     for the next dream. `shown` has the inputs of which the model was shown a part. `reading` is for session starts.
@@ -310,7 +331,9 @@ class Dream:
     answers: tuple[Answer, ...] = ()
     newest: int = 0
     waiting: int = 0
-    corrections: tuple[Correction, ...] = ()
+    corrected: tuple[Corrected, ...] = ()
+    uncorrected: tuple[Corrected, ...] = ()
+    since: int = 0
     redreamt: tuple[str, ...] = ()
     valence: float = 0.0
     shown: tuple[Shown, ...] = ()
@@ -319,8 +342,8 @@ class Dream:
     @property
     def changes_nothing(self) -> bool:
         """Return whether MEMORY.md and its ledger stay the same, apart from the stamp."""
-        made = (self.changes, self.proposed, self.answers, self.tombstones, self.lifted_tombstones, self.corrections)
-        return not any(made)
+        asked = (self.proposed, self.answers, self.tombstones, self.lifted_tombstones)
+        return not any((self.changes, *asked, self.corrected, self.uncorrected))
 
     @property
     def edits(self) -> tuple[Edit, ...]:
@@ -362,6 +385,19 @@ def with_ids(dream: Dream, ids: Mapping[str, str]) -> Dream:
     for made, known in ids.items():
         text = text.replace(made, known)
     return decode(Dream, text)
+
+
+def with_wrong_wordings(dream: Dream) -> Dream:
+    """Return the dream whose corrections name the wordings of the lines that left."""
+    crystals = {line.id: line.crystal for line, _ in dream.left if line.crystal}
+
+    def complete(one: Correction) -> Correction:
+        return replace(one, wrong=(*one.wrong, crystals[one.line])) if one.line in crystals else one
+
+    return replace(
+        dream,
+        corrected=tuple(replace(one, corrections=tuple(map(complete, one.corrections))) for one in dream.corrected),
+    )
 
 
 def with_lines(dream: Dream, ids: Mapping[str, str]) -> Dream:

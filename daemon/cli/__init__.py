@@ -58,7 +58,11 @@ GROUPS = {
     },
     ("Decide", "review"): {
         "review": ("cli.review:review", "accept or decline what waits for your yes", "review --accept 1 2"),
-        "wrong": ("cli.review:wrong", "say that a line was never true", 'wrong "likes tea" --right "Ada likes mate"'),
+        "wrong": (
+            "api.operations.memory:correct",
+            "put right what is wrong, everywhere it is said",
+            'wrong "likes tea" --right "Ada likes mate"',
+        ),
         "undo": ("api.operations.journal:undo_changes", "take single changes, or a whole version, back", "undo 12.3"),
         "restore": ("api.operations.memory:restore_version", "bring back an earlier version", "restore 11"),
         "supersede": (

@@ -282,12 +282,14 @@ def _evidence(
 ) -> tuple[Evidence, ...]:
     """Number the notes, new crystals, questions, skills and open session items that are input of a dream.
 
-    What a page or a tool said is excluded, so that no dream can launder it; searches still find its crystals.
+    What a page or a tool said is excluded, so that no dream can launder it, and so is what its owner says does not
+    hold; searches still find these crystals.
     """
     as_notes = {crystal.id for crystal in notes}
     fresh = store.crystals.undreamt(MAX_CRYSTALS + len(notes), newest)
-    latest = [one for one in fresh if one.id not in as_notes][:MAX_CRYSTALS]
-    rows = store.crystals.keys({one.id for one in latest})
+    rows = store.crystals.keys({one.id for one in fresh})
+    wrong = store.supersessions.overruled(rows.values())
+    latest = [one for one in fresh if one.id not in as_notes and rows[one.id] not in wrong][:MAX_CRYSTALS]
     news = sorted(latest, key=lambda one: (one.created_at, rows[one.id]))  # in the order they were said
     # A restore may bring back notes from before notes were rows.
     written = [*notes, *(one for one in news if one.origin is Origin.SCRATCH)]

@@ -10,7 +10,7 @@ from daemon.workspace.document import settle_document
 from daemon.workspace.stores import Store, utc_now
 from graphs.review import CONFLICT, Carried, Wish, change_lines
 from state.dream import EDIT, Dream
-from state.errors import ConflictError, DreamdError, NotFoundError, RejectedError
+from state.errors import ConflictError, DreamdError, RejectedError
 
 _UNCHANGED = "nothing was changed; look at MEMORY.md as it is now"
 
@@ -24,11 +24,6 @@ def change(store: Store, wishes: Sequence[Wish], digest: str = "") -> tuple[Drea
     """
     if not store.lineage.last_version():
         raise ConflictError("no dream has read MEMORY.md yet", "change the file, or run 'dreamd dream' first")
-    unknown = {one for wish in wishes for one in wish.also}.difference(
-        store.crystals.keys(one for wish in wishes for one in wish.also)
-    )
-    if unknown:
-        raise NotFoundError(f"there is no crystal {min(unknown)}", "'dreamd why' lists what a line rests on")
     settle_document(store)
     content = store.memory.disk.read_optional(store.workspace.document) or b""
     if digest and hashlib.sha256(content).hexdigest() != digest:

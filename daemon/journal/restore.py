@@ -5,15 +5,17 @@ from dataclasses import replace
 
 from daemon.dream.memory import commit_owners
 from daemon.ingest.notes import absorb_notes
+from daemon.sessions.lifecycle import mind_correction
 from daemon.workspace.document import read_document, settle_document
 from daemon.workspace.stores import Store, utc_now
+from graphs.review import TakenBack
 from state.changes.change import Change, CurrentLine, numbered
 from state.changes.owner import restored_text
 from state.document.document import parse
 from state.document.operations import Why
 from state.document.pointer import parse_pointer
 from state.document.sections import SectionName
-from state.dream import RESTORE, Answer, Dream, Remark
+from state.dream import RESTORE, Answer, Corrected, Dream, Remark
 from state.errors import NotFoundError, StorageError
 from state.signals.hormones import mood
 from state.stores.history.lineage import Lineage
@@ -38,6 +40,8 @@ def restore(store: Store, number: int) -> Dream:
     before, problems = read_document(store.workspace, store.connection)
     standing = store.lineage.current_lines()
     later, lost = _later(store.memory, store.lineage, number)
+    back = taken_back(later)
+    wrong = {text for one in back.uncorrected for text in one.unwanted}
     now = utc_now()
     changes = _as_weighed(restored_text(standing, text, now, store.lineage.as_it_was), standing, store, number)
     dreamt, redreamt = _consumed_by(later)
@@ -45,6 +49,7 @@ def restore(store: Store, number: int) -> Dream:
     unread = (one for version in unsaid for one in store.crystals.dreamt_in(version))
     present = {normalise(block.text) for _, block in parse(text).lines()}
     lifted = dict.fromkeys(one for record in later for one in record.lifted_tombstones)
+    again = (text for one in back.corrected for text in one.unwanted)
     dream = Dream(
         number=store.lineage.last_version() + 1,
         id=f"{now:%Y%m%dT%H%M%S%f}Z",
@@ -58,12 +63,31 @@ def restore(store: Store, number: int) -> Dream:
         dreamt=tuple(dict.fromkeys((*dreamt, *unread))),
         redreamt=redreamt,
         remarks=_remarks(store.notes, number, later),
-        tombstones=tuple(one for one in lifted if normalise(one) not in present),
-        lifted_tombstones=tuple(one for one in store.lineage.tombstones() if normalise(one) in present),
+        tombstones=tuple(one for one in (*lifted, *again) if normalise(one) not in present),
+        lifted_tombstones=tuple(
+            one for one in store.lineage.tombstones() if normalise(one) in present or one in wrong
+        ),
+        uncorrected=back.uncorrected,
+        corrected=back.corrected,
+        since=number + 1,
         problems=(*problems, *lost.values()),
         answers=tuple(_answers(store, later)),
     )
-    return commit_owners(store, dream, f"restore of version {number}", f"version {number} again")
+    done = commit_owners(store, dream, f"restore of version {number}", f"version {number} again")
+    mind_correction(store, done, now)
+    return done
+
+
+def taken_back(records: Iterable[Dream]) -> TakenBack:
+    """Return what takes back the corrections of these versions, which are all up to the last, in their order."""
+    active, inactive = list[Corrected](), list[Corrected]()
+    for record in records:
+        for gone, come, one in (
+            *((active, inactive, one) for one in record.uncorrected),
+            *((inactive, active, one) for one in record.corrected),
+        ):
+            gone.remove(one) if one in gone else come.append(one)
+    return TakenBack(tuple(reversed(active)), tuple(inactive))
 
 
 def _answers(store: Store, later: Sequence[Dream]) -> Iterator[Answer]:

@@ -6,13 +6,14 @@ from dataclasses import replace
 
 from daemon.dream.memory import WorkspaceMemory, commit_owners
 from daemon.dream.snapshot import standing
-from daemon.journal.restore import restore
+from daemon.journal.restore import restore, taken_back
+from daemon.sessions.lifecycle import mind_correction
 from daemon.workspace.document import settle_document
 from daemon.workspace.stores import Store, utc_now
-from graphs.review import Undone, undo_changes
+from graphs.review import BY_OWNER, TakenBack, Undone, undo_changes
 from state.changes.change import Change, CurrentLine
 from state.document.document import parse
-from state.dream import RESTORE
+from state.dream import RESTORE, Dream
 from state.errors import NotFoundError, UsageError
 
 _NAME = re.compile(r"([1-9]\d{0,8})(?:\.([1-9]\d{0,5}))?")
@@ -21,7 +22,8 @@ _NAME = re.compile(r"([1-9]\d{0,8})(?:\.([1-9]\d{0,5}))?")
 def undo(store: Store, names: Sequence[str]) -> Undone:
     """Undo changes, or whole versions, as one version; changes whose lines have changed since stay.
 
-    Raise NotFoundError for a version or a change that is unknown.
+    Of a whole version all that it did beside the lines is undone too. Raise NotFoundError for a version or a change
+    that is unknown.
     """
     settle_document(store)
     latest = store.lineage.last_version()
@@ -31,12 +33,38 @@ def undo(store: Store, names: Sequence[str]) -> Undone:
     named = [one for said in names for one in _named(store, said)]
     changes = {name: change for name, change, _ in named}
     below = {line.id: texts for _, change, before in named for line, texts in _below(change, before)}
-    versions = [store.memory.version(int(said)) for said in names if said.isdecimal()]
+    beside = {said: back for said in names if said.isdecimal() and (back := _beside(store, int(said))) is not None}
     rested = store.lineage.evidence_of([line.id for change in changes.values() for line in change.gone])
-    done = undo_changes(standing(store, utc_now()), changes, WorkspaceMemory(store), rested, versions, below)
+    done = undo_changes(standing(store, utc_now()), changes, WorkspaceMemory(store), rested, below, beside)
     if done.dream is None:
         return done
-    return replace(done, dream=commit_owners(store, done.dream, f"undo of {done.dream.reason}", "by the owner"))
+    dream = commit_owners(store, done.dream, f"undo of {done.dream.reason}", "by the owner")
+    mind_correction(store, dream, dream.at)
+    return replace(done, dream=dream)
+
+
+def _beside(store: Store, number: int) -> TakenBack | None:
+    """Return what undoing a version takes back beside its lines; None if nothing, or it was taken back since."""
+    record, deleted = store.memory.version(number), store.lineage.tombstones()
+    since = taken_back(store.memory.version(one) for one in store.lineage.versions_after(number))
+    back = TakenBack(
+        uncorrected=tuple(one for one in record.corrected if one not in since.corrected),
+        corrected=tuple(one for one in record.uncorrected if one not in since.uncorrected),
+        answers=tuple(
+            one.inverse
+            for one in record.answers
+            if (kept := store.proposals.find(one.number)) is not None and kept.answer == one.now
+        ),
+        lifted=tuple(text for text in record.tombstones if text in deleted),
+        unwanted=tuple(text for text in record.lifted_tombstones if text not in deleted),
+        own=_own(record),
+    )
+    return back if back != TakenBack() else None
+
+
+def _own(record: Dream) -> tuple[str, ...]:
+    """Return the lines of a version that its owner wrote: theirs to write again."""
+    return tuple(line.text for line in record.came) if record.cause in BY_OWNER else ()
 
 
 def _named(store: Store, said: str) -> list[tuple[str, Change, str]]:
@@ -46,7 +74,8 @@ def _named(store: Store, said: str) -> list[tuple[str, Change, str]]:
     number, place = int(match[1]), int(match[2] or 0)
     record = store.memory.version(number)
     changes = record.changes
-    if place > len(changes) or not (changes or record.answers or record.tombstones):
+    has_more = any((record.answers, record.tombstones, record.corrected, record.uncorrected))
+    if place > len(changes) or not (changes or has_more):
         what = f"version {number} has no change {place}" if place else f"version {number} changed no line"
         raise NotFoundError(what, f"'dreamd changes {number}' lists them")
     if not all(line.id for change in changes for line in (*change.gone, *change.come)):

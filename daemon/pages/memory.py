@@ -21,7 +21,6 @@ _CHANGED = {
     LineAction.DELETE: "The line is gone, and is not written again",
     LineAction.PIN: "The line is pinned: no dream changes it",
     LineAction.UNPIN: "The line is not pinned any more",
-    LineAction.WRONG: "What was wrong holds no longer, and is not written again",
     LineAction.ADD: "The line is in MEMORY.md",
 }
 
@@ -43,10 +42,7 @@ def _line(
     # Of a line that no version knows there is nothing to tell but that it is there.
     known = ask(memory_why, text=id).lines if id else ()
     history = next((one for one in known if one.id == id), None)
-    evidence = history.evidence if history is not None else ()
-    derived_from = {parent for piece in evidence for parent in piece.parents}
-    notes = [one for one in evidence if one.text and not one.superseded_by and one.id not in derived_from]
-    return {"section": section, "line": line, "history": history, "notes": notes}
+    return {"section": section, "line": line, "history": history}
 
 
 def _standing(standing: StandingLines, id_: str, marked: str) -> tuple[str, Line | None]:

@@ -1,35 +1,82 @@
-"""Sheet: what is wrong or to be forgotten, everywhere it is said.
+"""Sheet: what is wrong or to be forgotten, in every place that says it: put right, or erased.
 
-The text that is to be forgotten is in the body of a form alone: in no address, no log, no row of the ledger.
+A text is in the body of a form alone: in no address, no log, no row of the ledger.
 """
 
 from typing import Annotated
 
 from pydantic import Field
 
+from daemon.api.operations.journal import ChangeName, undo_changes
+from daemon.api.operations.memory import MOST_PLACES, correct
 from daemon.api.operations.signals import forgotten
 from daemon.api.operations.upkeep import MAX_CHARACTERS, MAX_KEPT, forget_text
-from daemon.pages.page import Act, Ask, Done, Page
+from daemon.pages.page import Act, Ask, Done, Page, Undo
 from daemon.pages.today import Beside
 from daemon.upkeep.forget import Receipt
 from state.errors import UsageError
-from state.text.words import counted
+from state.forgetting.cutting import sentences
+from state.text.line import LINE_CHARACTERS
+from state.text.words import counted, normalise
 
 _FORGOTTEN = 200
+_WHICH = r"(?:\.[0-9]{1,3})?"
 Text = Annotated[str, Field(min_length=1, max_length=MAX_CHARACTERS)]
-Ids = Annotated[tuple[str, ...], Field(max_length=MAX_KEPT)]
+Right = Annotated[str, Field(max_length=LINE_CHARACTERS)]
+Ids = Annotated[tuple[str, ...], Field(max_length=max(MAX_KEPT, MOST_PLACES))]
 
 
-def _forget(
+def _sheet(
     ask: Ask,
-    text: Annotated[str, Field(pattern=r"^([Ll][0-9]{1,9}|[0-9a-f]{32})?$")] = "",  # noqa: ARG001 - for the template
+    line: Annotated[str, Field(pattern=rf"^(?:[Ll][0-9]{{1,9}}{_WHICH})?$")] = "",
+    crystal: Annotated[str, Field(pattern=rf"^(?:[0-9a-f]{{32}}{_WHICH})?$")] = "",
 ) -> Beside:
-    """Read what stays forgotten; `text` is what another page led here for, by its id: no words are in an address."""
+    """Read where it says what a line or a crystal says, or one sentence of it."""
     ask(forgotten, limit=_FORGOTTEN)
-    return {}
+    name = line or crystal
+    return _found(ask, name) if name else {}
 
 
-def _preview(ask: Ask, text: Text, words: bool = False, listed: Ids = (), ticked: Ids = ()) -> Done:
+def _found(ask: Ask, name: str) -> dict[str, object]:
+    found = ask(correct, name, dry_run=True)
+    spans = sentences(found.wrong) if "." not in name else []
+    parts = [found.wrong[start:end].strip() for start, end in spans]
+    return {"found": found, "text": name, "sentences": parts if len(parts) > 1 else []}
+
+
+def _look(ask: Ask, text: Text, words: bool = False) -> Done:
+    """Show where it says what a text says; `words` is for its erasure."""
+    return Done("", replies=_found(ask, _some(text)) | {"sentences": [], "words": words})
+
+
+def _put_right(ask: Ask, text: Text, right: Right = "", said: Text = "", ticked: Ids = ()) -> Done:
+    """Put it right where it is ticked; `said` is what the sheet has as wrong."""
+    if not ticked:
+        raise UsageError("nothing is ticked: nothing was changed", "tick where it is wrong")
+    if normalise(right) == normalise(said):
+        raise UsageError("what is right says the same as what is wrong", "change it, or leave it empty")
+    done = ask(correct, text, " ".join(right.split()), ticked)
+    places = counted(len(done.mentions), "place")
+    return Done(
+        f"✓ Put right in {places}. Your agent reads it from its next start on.",
+        f"put right in {places}",
+        done.version,
+        Undo("undo", {"name": str(done.version)}),
+    )
+
+
+def _undo(ask: Ask, name: ChangeName) -> Done:
+    """Take a correction back as a whole."""
+    done = ask(undo_changes, changes=(name,))
+    if not done.undone:
+        return Done(
+            "It was taken back already, or its lines have changed since: nothing was changed.", f"undo {name}"
+        )
+    back = Undo("undo", {"name": str(done.version)})
+    return Done("Taken back: all is as it was before.", f"undo {name}", done.version, back)
+
+
+def _trace(ask: Ask, text: Text, words: bool = False, listed: Ids = (), ticked: Ids = ()) -> Done:
     receipt = ask(forget_text, text, words, _ids_to_keep(text, listed, ticked), dry_run=True)
     # The form that erases sends the text once more.
     return Done("Nothing was changed yet.", replies={"receipt": receipt, "text": text, "words": words})
@@ -52,9 +99,14 @@ def _lift(ask: Ask, text: Text) -> Done:
 
 def _ids_to_keep(text: str, listed: Ids, ticked: Ids) -> Ids:
     """Return what stays: what was listed and is not ticked."""
-    if not text.strip():
-        raise UsageError("what is to be forgotten? give a text, or the id of a crystal, a line or a memory")
+    _some(text)
     return tuple(one for one in listed if one not in ticked)
+
+
+def _some(text: str) -> str:
+    if not text.strip():
+        raise UsageError("what is wrong, or to be forgotten?", "give a text, or the id of a line or a memory")
+    return text
 
 
 def _erased(receipt: Receipt) -> Done:
@@ -64,10 +116,13 @@ def _erased(receipt: Receipt) -> Done:
     return Done(said, f"receipt {receipt.digest}: {figures}", replies={"receipt": receipt})
 
 
-_FORGETTING = (
-    Act(_preview, "preview", long=True, reads=True),
+_ACTS = (
+    Act(_look, "look", reads=True),
+    Act(_put_right, "right", long=True),
+    Act(_undo, "undo", long=True),
+    Act(_trace, "trace", long=True, reads=True),
     Act(_erase, "erase", long=True),
     Act(_finish, "finish", long=True),
     Act(_lift, "lift"),
 )
-FORGET = Page("forget", "Forget", _forget, acts=_FORGETTING)
+WRONG = Page("wrong", "What is wrong", _sheet, acts=_ACTS, under="memory", template="sheet")

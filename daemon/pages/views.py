@@ -7,13 +7,13 @@ from daemon.pages.page import Page
 from daemon.pages.search import CRYSTAL, SEARCH
 from daemon.pages.sessions import SESSION, SESSIONS
 from daemon.pages.settings import SETTINGS
-from daemon.pages.sheet import FORGET
+from daemon.pages.sheet import WRONG
 from daemon.pages.today import FRAME, TODAY
 
 _SHOWN = (TODAY, MEMORY, DREAMS)
 FIRST = TODAY.name
 PAGES: dict[str, Page] = {
     page.name: page
-    for page in (*_SHOWN, FRAME, FIND, LINE, ONE_DREAM, CRYSTAL, SEARCH, SESSION, SESSIONS, FORGET, SETTINGS)
+    for page in (*_SHOWN, FRAME, FIND, LINE, ONE_DREAM, CRYSTAL, SEARCH, SESSION, SESSIONS, WRONG, SETTINGS)
 }
 NAVIGATION = tuple((page.name, page.title) for page in _SHOWN)

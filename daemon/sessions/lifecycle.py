@@ -10,15 +10,17 @@ from daemon.sessions.call import reading, require_known, write_transaction, writ
 from daemon.sessions.crystals import apply_plan
 from daemon.sessions.tools import refuse_secret
 from daemon.workspace.stores import Store
+from state.dream import Dream
 from state.errors import NotFoundError, UsageError
 from state.sessions.checks import shown
-from state.sessions.item import after
+from state.sessions.item import State, after
 from state.sessions.page import page
 from state.sessions.policies import DEFAULT, LONGEST_TICK_SECONDS, Action, policy_of
 from state.stores.database.moments import from_text, to_text
 from state.stores.sessions.sessions import Session, Sessions
 
 _NO_CONFIG: Mapping[str, object] = {}
+_WRONG = "its owner calls it wrong"
 
 
 def session_open(
@@ -119,6 +121,20 @@ def session_events(
         if memory_id is not None and (item := sessions.item(session, memory_id)) is None:
             raise NotFoundError(f"session {shown(session_id)} has no memory {shown(memory_id)}")
         return Events(tuple(sessions.events(session, item, limit, cursor)))
+
+
+def mind_correction(store: Store, dream: Dream, now: datetime) -> None:
+    """Hide the items that a version calls wrong, and remember those of which it takes that back."""
+    for state, corrected in ((State.LIVE, dream.corrected), (State.HIDDEN, dream.uncorrected)):
+        for key in (key for one in corrected for key in one.items):
+            with write_transaction(store.connection):
+                sessions = Sessions(store.connection)
+                for session, item in sessions.in_row(key):
+                    if item.state == State.LIVE == state:
+                        sessions.change(session, item, state=State.HIDDEN, state_reason=_WRONG)
+                        sessions.log(session, "hidden", now, item, _WRONG)
+                    elif item.state == State.HIDDEN == state and item.state_reason == _WRONG:
+                        sessions.restore(session, item, now)
 
 
 # ------------------------------------------------------------------------------------------------ maintenance

@@ -99,7 +99,7 @@ def restored(workspace: Workspace, _: Prepared, further: str) -> bool:
 def change_lines(store: Store, _: Prepared) -> None:
     known = {line.text: line.id for section in standing_lines(store, utc_now()).sections for line in section.lines}
     wishes = [
-        Wish(LineAction.WRONG, known[TEA], expected=TEA, text=MINE),
+        Wish(LineAction.EDIT, known[TEA], expected=TEA, text=MINE),
         Wish(LineAction.DELETE, known[PORT], expected=PORT),
         Wish(LineAction.PIN, known[LEDGER], expected=LEDGER),
         Wish(LineAction.ADD, section=SectionName.PHENOTYPE, text=NEW),
@@ -118,7 +118,7 @@ def changed(workspace: Workspace, _: Prepared, further: str) -> bool:
         standing = {line.text for line in store.lineage.current_lines()}
         if done:
             assert standing == set(lines(workspace)) == {BY_HAND, NEW, MINE, LEDGER}
-        assert set(store.lineage.tombstones()) == ({PORT, TEA} if done else set())
+        assert set(store.lineage.tombstones()) == ({PORT} if done else set())
         assert (f"{LEDGER} 📌" in workspace.document.read_text(encoding="utf-8")) is done
         owners = store.connection.execute("SELECT 1 FROM supersessions WHERE cause = 'owner'").fetchall()
         assert bool(owners) is done

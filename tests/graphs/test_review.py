@@ -220,7 +220,7 @@ def wanted(draw: st.DrawFn) -> tuple[Snapshot, list[Wish]]:
             changes.append(Wish(LineAction.ADD, section=section, text=draw(texts_of)))
             continue
         line = draw(st.sampled_from(read.lines))
-        writes = action is LineAction.EDIT or (action is LineAction.WRONG and draw(st.booleans()))
+        writes = action is LineAction.EDIT
         text = draw(texts_of) if writes else ""
         changes.append(Wish(action, line.id, None, line.text, text, draw(st.booleans())))
     return replace(read, budget=8_000), changes
@@ -273,7 +273,6 @@ EVICTED = Wish(LineAction.DELETE, "L2", expected=BONN)
     [
         (Wish(LineAction.ADD, section=POINTERS, text="Tea"), "Crystal Pointers is written by the program"),
         (Wish(LineAction.EDIT, "L4", text="Go"), "L4 is a pointer, which the program writes; delete it"),
-        (Wish(LineAction.WRONG, "L4"), "L4 is a pointer, which the program writes; delete it"),
         (Wish(LineAction.DELETE, "L3"), "L3 is pinned; unpin it first"),
         (Wish(LineAction.PIN, "L3"), "L3 is pinned already"),
         (Wish(LineAction.UNPIN, "L1"), "L1 is not pinned"),

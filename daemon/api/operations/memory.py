@@ -1,6 +1,6 @@
 """Operations on MEMORY.md: read it, list and change its lines, compare and restore versions."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
@@ -10,15 +10,17 @@ from pydantic import Field
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Arg, FieldsError, operation
 from daemon.api.operations.request import Request
-from daemon.api.shapes import table
+from daemon.api.shapes import one_row, table
 from daemon.api.words import CAUSES, cause_words, changed_words
 from daemon.dream.standing import SHOWN_CHARACTERS, StandingLines, shown, standing_lines
+from daemon.journal.correct import put_right
 from daemon.journal.dream import unified_diff
 from daemon.journal.lines import change
+from daemon.journal.mentions import Mention, Mentioned, Subject, mentions_of, shown_mention, subject_of
 from daemon.journal.restore import restore
 from daemon.observability.printable import visible
 from daemon.workspace.document import read_document
-from daemon.workspace.stores import utc_now
+from daemon.workspace.stores import Store, utc_now
 from graphs.review import LineAction, Wish
 from state.document.sections import SectionName
 from state.dream import Dream
@@ -29,7 +31,8 @@ from state.text.line import LINE_CHARACTERS
 from state.text.words import counted
 
 MOST_CHANGES = 100
-MOST_ALSO = 100
+MOST_PLACES = 1_000
+MOST_WRONG = 80_000  # characters
 _WRITES = (LineAction.EDIT, LineAction.ADD)
 
 
@@ -65,7 +68,7 @@ def lines(
 class ChangeOfLine(Request):
     """A change of the line with this id, or with this section and text while it has no id yet."""
 
-    action: LineAction = Field(description="'wrong' is an edit, or without a text a deletion, of what was never true")
+    action: LineAction
     line: str = Field(default="", pattern=r"^(?:L\d{1,9})?$", description="Its id")
     section: SectionName | None = Field(default=None, description="Where it stands, or where the new line is to")
     expected: str = Field(
@@ -73,9 +76,6 @@ class ChangeOfLine(Request):
     )
     text: str = Field(default="", max_length=LINE_CHARACTERS, description="What it is to say, in one line")
     again: bool = Field(default=False, description="Also if you deleted that text before")
-    also: tuple[Annotated[str, Field(pattern="^[0-9a-f]{32}$")], ...] = Field(
-        default=(), max_length=MOST_ALSO, description="Ids of crystals that are wrong, too; of 'wrong' alone"
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ def change_lines(
         str, Arg("The file's digest as you saw it; empty: of any file", pattern="^(?:[0-9a-f]{64})?$")
     ] = "",
 ) -> LinesChanged:
-    """Edit, delete, add, pin and unpin lines of MEMORY.md, or say that they are wrong, as its owner; one version."""
+    """Edit, delete, add, pin and unpin lines of MEMORY.md, as its owner; one version."""
     _require_whole(changes)
     with access.exclusive() as store:
         dream, texts = change(store, [Wish(**one.given) for one in changes], digest)
@@ -145,12 +145,78 @@ def _text_problems(one: ChangeOfLine) -> Iterator[tuple[str, str]]:
     if one.action in _WRITES:
         if not one.text.strip():
             yield "text", "say what the line is to say; to remove it, delete it"
-    elif one.text and (one.action is not LineAction.WRONG or not one.text.strip()):
+    elif one.text:
         yield "text", f"{one.action.value} takes no such text"
     if len(one.text.splitlines()) > 1:
         yield "text", "write it in one line"
-    if one.also and one.action is not LineAction.WRONG:
-        yield "also", f"{one.action.value} says of no crystal that it is wrong"
+
+
+@dataclass(frozen=True, slots=True)
+class PutRight:
+    """What is `wrong` and what is `right` (empty: it is not true), and where it says so; put right in `version`.
+
+    A dry run has every place, also those that only may say so, and no version.
+    """
+
+    wrong: str
+    right: str
+    mentions: tuple[Mention, ...]
+    version: int | None
+
+
+def put_right_text(done: PutRight) -> str:
+    """Show what is wrong, what is right, and each place with what stays of it."""
+    rows = [f"wrong: {one_row(done.wrong)}", f"right: {one_row(done.right)}" if done.right else "it is not true"]
+    for one in done.mentions:
+        may = "" if one.certain else " (may say so)"
+        rows.append(f"  {one.kind} {one.id}{may}: {one_row(one.before + one.said + one.after)}")
+        rows += [f"    it still says: {one_row(one.rest)}"] if one.rest and one.certain else []
+    if done.version is None:
+        return "\n".join((*rows, "nothing was changed; without --dry-run, all that does not only may say so is"))
+    return "\n".join((*rows, f"put right in {counted(len(done.mentions), 'place')}, as version {done.version}"))
+
+
+@operation("correct", long=True, text=put_right_text)
+def correct(
+    access: WorkspaceAccess,
+    text: Annotated[
+        str,
+        Arg(
+            "What is wrong: a text, or the id of a line (L12; L12.2: its second sentence) or a crystal",
+            min_length=1,
+            max_length=MOST_WRONG,
+        ),
+    ],
+    right: Annotated[
+        str, Arg("What is true in its place; empty: it is simply not true", max_length=LINE_CHARACTERS)
+    ] = "",
+    only: Annotated[
+        tuple[str, ...],
+        Arg("Ids that a dry run lists: only these change; else all that surely say so", max_length=MOST_PLACES),
+    ] = (),
+    dry_run: Annotated[bool, Arg("Say where it says so, and change nothing")] = False,
+) -> PutRight:
+    """Put right what is wrong everywhere: in lines, notes, crystals, working memory; what else they say stays."""
+    if len(right.splitlines()) > 1:
+        raise FieldsError({"right": "write it in one line"})
+    if dry_run:
+        with access.read() as store:
+            subject = subject_of(store, text)
+            found = mentions_of(store, subject)
+            return _put_right(store, subject, right, found, None)
+    with access.exclusive() as store:
+        subject = subject_of(store, text)
+        dream, chosen = put_right(store, subject, right.strip(), only)
+        done = _put_right(store, subject, right, chosen, dream.number)
+    access.mark_changed()
+    return done
+
+
+def _put_right(
+    store: Store, subject: Subject, right: str, found: Sequence[Mentioned], version: int | None
+) -> PutRight:
+    wrong, right = shown(store, subject.text)[0], store.shown(right.strip())
+    return PutRight(wrong, right, tuple(shown_mention(store, one) for one in found), version)
 
 
 @dataclass(frozen=True, slots=True)

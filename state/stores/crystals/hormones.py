@@ -1,7 +1,7 @@
 """Hormone levels with their causes, and open questions, in state.db."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -107,6 +107,17 @@ class Questions:
         which = "UPDATE gaps SET dismissed = ? WHERE folded = ?"
         with transaction(self._connection) as connection:
             return connection.execute(which, (not undo, question_key(question))).rowcount > 0
+
+    def close(self, questions: Iterable[Gap]) -> None:
+        """Delete these questions. In the caller's transaction."""
+        for one in questions:
+            GapRow.table.delete(self._connection, "folded = ?", question_key(one.question))
+
+    def reopen(self, questions: Iterable[Gap]) -> None:
+        """Store these questions as they were, unless they were asked again. In the caller's transaction."""
+        for one in questions:
+            more = {"folded": question_key(one.question), "cause": Cause(one.cause)}
+            GapRow.table.add(self._connection, one, "INSERT OR IGNORE", **more)
 
     def sweep(self, now: datetime, most: int) -> int:
         """Delete questions that nobody has asked for two weeks and those beyond `most`; return how many.

@@ -5,7 +5,7 @@ it current again. Pairs that the owner took back stay on record, so that they ar
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -14,7 +14,7 @@ from state.crystals.crystal import Origin
 from state.crystals.supersession import Cause, Supersession, current_values, no_longer_said
 from state.document.operations import Why
 from state.document.sections import SectionName
-from state.dream import OWNERS_EDITS, RESTORE, UNDO, Dream
+from state.dream import OWNERS_EDITS, RESTORE, UNDO, Correction, Dream
 from state.signals.hormones import is_hormone_event
 from state.stores.crystals.crystals import Crystals
 from state.stores.database.moments import from_text, optional_text
@@ -22,6 +22,8 @@ from state.stores.database.tables import SupersessionRow
 from state.text.words import covers
 from state.trust import Trust
 
+# Later than every version.
+_LATEST = 1 << 40
 # At most this many rows connected to a subject are read.
 _MOST = 256
 # A line retells a note if it has this share of its words, and all of its numbers.
@@ -85,22 +87,44 @@ class Supersessions:
         """Record what a model's operation or the owner replaced by what; return how many pairs were written.
 
         A restore or undo removes the pairs that supersede the evidence of lines that come back, and reverses the
-        owner's pairs.
+        owner's pairs. What the owner calls wrong supersedes nothing but what they name.
         In the caller's transaction, after the lines are written.
         """
+        found = self.record([*self._uncorrected(dream), *self._corrected(dream)])
         if dream.cause in (RESTORE, UNDO):
-            return self.record(self._turned_around(dream))
-        found, last = 0, _last_wordings(dream)
-        for change in dream.changes:
+            return found + self.record(self._turned_around(dream))
+        last = _last_wordings(dream)
+        for change in () if dream.corrected else dream.changes:
             if change.why is Why.REVISED and change.come and change.come[0].section is not SectionName.POINTERS:
                 found += sum(self.record(self._replaced(line, last[line.id], dream)) for line in change.gone)
-        left = {line.id: line for line, _ in dream.left}
-        for one in dream.corrections:  # the owner's new text supersedes every crystal that said the old line
-            for newer in self._crystals.keys([one.crystal]).values() if one.line in left else ():
-                said = {*self.said_by(left[one.line]), *self._crystals.keys(one.also).values()}
-                owners = (Trust.OWNER, Cause.OWNER, dream.number)
-                found += self.record(Supersession(older, newer, dream.at, *owners) for older in sorted(said))
         return found
+
+    def _corrected(self, dream: Dream) -> Iterator[Supersession]:
+        """Yield the pairs of what the owner calls wrong with what is right."""
+        left = {line.id for line, _ in dream.left}
+        for one in (each for corrected in dream.corrected for each in corrected.corrections):
+            if not one.line or one.line in left:
+                yield from self._turned(one, dream, lambda older, newer: (older, newer))
+
+    def _uncorrected(self, dream: Dream) -> Iterator[Supersession]:
+        """Yield pairs by which a crystal that was made for a correction, which is taken back, holds no longer."""
+        for one in (each for corrected in dream.uncorrected for each in corrected.corrections):
+            pairs = self._turned(one, dream, lambda older, newer: (newer, older))
+            yield from pairs if one.is_new else ()
+
+    def _turned(
+        self, one: Correction, dream: Dream, ordered: Callable[[int, int], tuple[int, int]]
+    ) -> list[Supersession]:
+        """Delete the owner's pairs of this correction in either direction; return those in this one."""
+        wrong, right = sorted(self._crystals.keys(one.wrong).values()), self._crystals.keys([one.crystal]).values()
+        pairs = [(older, newer) for newer in right for older in wrong if older != newer]
+        which = "cause = ? AND ((older = ? AND newer = ?) OR (older = ? AND newer = ?))"
+        for older, newer in pairs:
+            SupersessionRow.table.delete(self._connection, which, Cause.OWNER.value, older, newer, newer, older)
+        return [
+            Supersession(*ordered(older, newer), dream.at, Trust.OWNER, Cause.OWNER, dream.number)
+            for older, newer in pairs
+        ]
 
     def said_by(self, left: CurrentLine) -> list[int]:
         """Return the rows that state what a line stated and nothing else: its wording, and notes that it retold.
@@ -124,15 +148,22 @@ class Supersessions:
         self.learn(dream)
 
     def _turned_around(self, dream: Dream) -> list[Supersession]:
-        """Delete the pairs that superseded restored lines and their evidence; return the owner's ones reversed."""
+        """Delete the pairs that superseded restored lines and their evidence; return the owner's ones reversed.
+
+        What was superseded before the versions that are taken back stays so.
+        """
         kept = json.dumps([*(one for change in dream.changes for one in change.evidence), *_wordings_of(dream.came)])
         mine = self._connection.execute(
-            f"""DELETE FROM supersessions WHERE cause = ? AND version IS NOT NULL AND undone_at IS NULL AND older IN
-                (SELECT key FROM crystals WHERE id {_LISTED}) RETURNING older, newer""",
-            (Cause.OWNER.value, kept),
+            f"""DELETE FROM supersessions WHERE cause = ? AND version >= ? AND version < ? AND undone_at IS NULL
+                AND older IN (SELECT key FROM crystals WHERE id {_LISTED}) RETURNING older, newer""",
+            (Cause.OWNER.value, dream.since, dream.number, kept),
         ).fetchall()
-        others = f"cause <> ? AND older IN (SELECT key FROM crystals WHERE id {_LISTED})"
-        SupersessionRow.table.delete(self._connection, others, Cause.OWNER.value, kept)
+        unversioned = 0 if dream.uncorrected else _LATEST
+        others = (
+            f"cause <> ? AND coalesce(version, {unversioned}) >= ? AND older IN"
+            f" (SELECT key FROM crystals WHERE id {_LISTED})"
+        )
+        SupersessionRow.table.delete(self._connection, others, Cause.OWNER.value, dream.since, kept)
         owners = (dream.at, Trust.OWNER, Cause.OWNER, dream.number)
         return [Supersession(row["newer"], row["older"], *owners) for row in mine]
 
@@ -179,6 +210,11 @@ class Supersessions:
             f" {ends.replace('older', 'newer')})"
         )
         return frozenset(self.among({int(key) for row in rows for key in row}).current)
+
+    def overruled(self, keys: Iterable[int]) -> frozenset[int]:
+        """Return those of these rows whose value holds no longer by the owner's word."""
+        known = self.among(keys)
+        return frozenset(pair.older for pair in known.pairs if pair.cause is Cause.OWNER) & known.current.keys()
 
     def taken_back(self, key: int) -> list[tuple[Supersession, datetime]]:
         """Return the pairs of this row that the owner took back, with the time of each, latest first."""

@@ -36,12 +36,15 @@ from state.dream import (
     decode_record,
     with_ids,
     with_lines,
+    with_wrong_wordings,
     without_changes,
 )
 from state.errors import ConflictError, DocumentError, FencedError, NotFoundError, StorageError
 from state.reading import READING
+from state.scratch import Note
 from state.secrets.policy import DEFAULT, Redaction
 from state.stores.crystals.crystals import Crystals
+from state.stores.crystals.hormones import Questions
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.connection import transaction
 from state.stores.database.meta import Meta
@@ -180,7 +183,8 @@ class Memory:
             rendered, edits = dream.before, new.edits
         else:  # the file still lacks changes of earlier versions
             rendered, edits = row.rendered, difference(row.rendered, new.after)
-        consumed = _EVERY_NOTE if new.remarks else row.consumed + len(new.taken)
+        every = new.remarks or new.corrected or new.uncorrected
+        consumed = _EVERY_NOTE if every else row.consumed + len(new.taken)
         wanted = replace(row, rendered=rendered, wanted=new.after, edits=edits)
         self._put_document(replace(wanted, version=new.number, consumed=consumed))
         return new
@@ -219,6 +223,7 @@ class Memory:
         Return it with the crystals of the lines that left.
         """
         new = self._learnt(with_wordings(dream, self._crystals, self._lineage, self._redaction))
+        new = with_wrong_wordings(new)
         if new.cause == RESTORE:
             self._crystals.undream(new.dreamt)
             self._crystals.mark_dreamt(new.redreamt, new.number)
@@ -234,10 +239,25 @@ class Memory:
             Meta(self._connection).put(READING, new.reading.encoded())
         self._lineage.record(new)
         Supersessions(self._crystals).learn(new)
+        self._correct(new)
         proposals = Proposals(self._connection)
         proposals.answer(new.answers, new.number)
         proposals.add(new.id, new.proposed, new.at)
         return new
+
+    def _correct(self, dream: Dream) -> None:
+        """Carry out beside the lines what is called wrong, or what is taken back of it, in a transaction."""
+        questions = Questions(self._connection)
+        for one in dream.corrected:
+            self._notes.consume(one.taken, dream.number)
+            for crystal in self._crystals.get(one.noted):
+                note = Note(crystal.text, crystal.created_at, crystal.importance)
+                self._notes.add(note, self._crystals.keys([crystal.id])[crystal.id])
+            questions.close(one.questions)
+        for one in dream.uncorrected:
+            self._notes.consume(self._notes.of_crystals(one.noted), dream.number)
+            self._notes.reopen(one.taken)
+            questions.reopen(one.questions)
 
     # A person's edits.
 

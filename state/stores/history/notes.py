@@ -341,6 +341,20 @@ class Notes:
         """Have the next dream show every input from its beginning: a restore takes back what was made of it."""
         self._db.execute("DELETE FROM shown_inputs")
 
+    def add(self, note: Note, crystal: int) -> None:
+        """Make this note pending, even if a version has consumed it. Its crystal is in this row. In a transaction."""
+        from state.stores.database.moments import to_text
+
+        self._db.execute(
+            "INSERT INTO notes (key, at, importance, auto, replaces, digest, crystal, filed)"
+            " VALUES (?, ?, ?, 0, '', ?, ?, 0) ON CONFLICT (digest) DO UPDATE SET consumed_in = NULL",
+            (self.next_key(), to_text(note.at), note.importance, digest_of(note), crystal),
+        )
+
+    def reopen(self, keys: Iterable[int]) -> None:
+        """Make these notes pending, in the version's transaction."""
+        self._db.execute(f"UPDATE notes SET consumed_in = NULL WHERE key IN ({_KEYS})", (json.dumps(list(keys)),))
+
     def say_again(self, note: Note, redaction: Redaction) -> None:
         """Make this note pending, even if a version has consumed it."""
         stored = note._replace(text=redaction.of(note.text))

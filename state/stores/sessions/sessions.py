@@ -164,6 +164,11 @@ class Sessions:
         """Return this session's item with this id, in any state; None if there is none."""
         return next(iter(self.named(session, [id_])), None)
 
+    def in_row(self, key: int) -> Iterator[tuple[Session, Item]]:
+        """Yield the item in this row with its session, if it is there."""
+        for session in self.all("WHERE key = ?", key // SPAN):
+            yield from ((session, item) for item in self.items(session, "items.key = ?", key))
+
     def add(self, session: Session, item: Item) -> Item:
         """Write a new item with the session's next number; return it. A taken id gets a suffix."""
         first = session.key * SPAN

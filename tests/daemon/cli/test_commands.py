@@ -114,7 +114,7 @@ WRONG = """
 2 review 1 --accept --decline      | not allowed with
 2 changes 0                        | greater than or equal to 1
 2 undo x                           | 'x' names no change
-1 wrong Kim                        | no line of MEMORY.md has 'Kim'
+1 wrong Kim                        | nothing that is remembered says so
 2 mood 1                           | arguments: 1
 2 ingest                           | name the files or folders
 2 ingest --found nobody            | nobody

@@ -116,12 +116,16 @@ def test_of_a_line_with_a_wrong_sentence_the_others_stay(told: Transcript) -> No
         version 1…
         $ dreamd wrong the office is in altona --right 'The office is in Lübeck.'
         wrong: the office is in altona
-        right: The office is in Lübeck. Odile was born on 3 May. The printer is of Ingrid.
-        version 2
+        right: The office is in Lübeck.
+          line L1: The office is in Altona. Odile was born on 3 May. The printer is of Ingrid.
+            it still says: Odile was born on 3 May. The printer is of Ingrid.
+        put right in 1 place, as version 2
         $ dreamd wrong The printer is of Ingrid.
         wrong: The printer is of Ingrid.
-        right: The office is in Lübeck. Odile was born on 3 May.
-        version 3
+        it is not true
+          line L2: The office is in Lübeck. Odile was born on 3 May. The printer is of Ingrid.
+            it still says: The office is in Lübeck. Odile was born on 3 May.
+        put right in 1 place, as version 3
         $ dreamd search When was Odile born?
         1. The office is in Lübeck. Odile was born on 3 May.
         …
@@ -146,9 +150,10 @@ def test_a_wrong_line_is_named_by_its_id_or_its_text_and_goes_or_says_what_is_ri
         $ dreamd wrong PREFERS  tea --right 'Ada prefers coffee in the morning'
         wrong: Ada prefers tea in the morning
         right: Ada prefers coffee in the morning
-        version 2
+          line L1: Ada prefers tea in the morning
+        put right in 1 place, as version 2
         $ dreamd wrong prefers tea
-        ! dreamd: no line of MEMORY.md has 'prefers tea'…
+        ! dreamd: nothing that is remembered says so; …
         [1]
         """
     )

@@ -142,7 +142,7 @@ def test_a_restore_brings_back_lines_pins_and_tombstones(store: Store) -> None:
     done(
         store,
         wish(store, LineAction.UNPIN, TEA),
-        wish(store, LineAction.WRONG, PORT, NEW_PORT),
+        wish(store, LineAction.EDIT, PORT, NEW_PORT),
         Wish(LineAction.ADD, section=SectionName.CONTEXT, text=WALL, again=True),
     )
     assert tombstones(store) == [PORT]
@@ -208,7 +208,7 @@ def test_a_save_in_the_same_moment_is_kept_beside_it_and_wins_where_both_changed
     store.memory.disk.system = Saving()
     changed = done(
         store,
-        wish(store, LineAction.WRONG, TEA, COCOA),
+        wish(store, LineAction.EDIT, TEA, COCOA),
         wish(store, LineAction.DELETE, PORT),
         wish(store, LineAction.PIN, WALL),
     )

@@ -15,10 +15,13 @@ from daemon.config.settings import Config
 from daemon.dream.proposals import open_proposals, settle
 from daemon.dream.run import Mode, dream_now
 from daemon.dream.standing import Line, standing_lines
+from daemon.journal.correct import put_right
 from daemon.journal.lines import change
+from daemon.journal.mentions import subject_of
 from daemon.journal.restore import restore
 from daemon.workspace.stores import Store, utc_now
-from graphs.review import NOT_TRUE, LineAction, Wish
+from graphs.correction import NOT_TRUE
+from graphs.review import LineAction, Wish
 from state.crystals.crystal import Origin
 from state.document.sections import SectionName
 from state.dream import Reason
@@ -218,8 +221,8 @@ def test_what_is_wrong_is_the_line_and_not_another_one_from_the_same_note(
     dreamer.dream(BOTH, does=[add(OFFICE, "Mara"), add(BIRTHDAY, "Mara")])
     line = dreamer.line(OFFICE)
     (note,) = dreamer.store.lineage.evidence()[line.id]
-    told = (note,) if also else ()
-    change(dreamer.store, [Wish(LineAction.WRONG, line=line.id, expected=OFFICE, text=right, also=told)])
+    told = (line.id, note) if also else (line.id,)
+    put_right(dreamer.store, subject_of(dreamer.store, line.id), right, told)
     assert dreamer.superseded() == {OFFICE, *([BOTH] if also else [])}
     assert not dreamer.line(BIRTHDAY).superseded_by
     hits = dreamer.find("Where is Mara's office?")

@@ -470,13 +470,12 @@ def test_a_save_in_the_instant_of_an_edit_stays_and_one_of_the_same_line_refuses
         noted(store, KETTLE)
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         monkeypatch.setattr(memory, "absorb_notes", saves)  # it is the first step of a commit
-        wishes = [Wish(LineAction.WRONG, "L1", expected=KETTLE, text=LIMA)]
+        wishes = [Wish(LineAction.EDIT, "L1", expected=KETTLE, text=LIMA)]
         with pytest.raises(ConflictError) if is_same else nullcontext():
             change(store, wishes)
         monkeypatch.undo()
         settle_document(store)
         assert texts_in(lived.document(store.workspace)).keys() == ({RIGA} if is_same else {LIMA, MINE})
-        assert store.lineage.tombstones() == ([] if is_same else [KETTLE])
         assert store.ledger.unfinished() is None
 
 

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from daemon.dream.standing import standing_lines
+from daemon.journal.correct import put_right
 from daemon.journal.lines import change
+from daemon.journal.mentions import subject_of
 from daemon.journal.restore import restore
 from daemon.journal.story import latest_entries
 from daemon.journal.undo import undo
@@ -70,7 +72,7 @@ DEEDS: dict[str, Any] = {
     "a dream": by_model,
     "deleted": lambda store: change(store, [wish(store, LineAction.DELETE, WALL)]),
     "edited": lambda store: change(store, [wish(store, LineAction.EDIT, PORT, NEW_PORT)]),
-    "wrong": lambda store: change(store, [wish(store, LineAction.WRONG, PORT, NEW_PORT)]),
+    "wrong": lambda store: put_right(store, subject_of(store, PORT), NEW_PORT, ()),
     "pinned": lambda store: change(store, [wish(store, LineAction.PIN, WALL)]),
     "several": lambda store: change(store, [wish(store, LineAction.DELETE, TEA), wish(store, LineAction.PIN, WALL)]),
     "restored": lambda store: restore(store, 1),

@@ -16,10 +16,13 @@ from daemon.config.settings import Config
 from daemon.dream.proposals import open_proposals, settle
 from daemon.dream.run import Mode, dream_now
 from daemon.dream.standing import Line, standing_lines
+from daemon.journal.correct import put_right
 from daemon.journal.lines import change
+from daemon.journal.mentions import subject_of
 from daemon.journal.restore import restore
 from daemon.workspace.stores import Store, utc_now
-from graphs.review import NOT_TRUE, LineAction, Wish
+from graphs.correction import NOT_TRUE
+from graphs.review import LineAction, Wish
 from state.crystals.crystal import Crystal, Kind, Origin
 from state.document.document import parse
 from state.dream import Reason
@@ -79,12 +82,16 @@ def lines(store: Store) -> dict[str, Line]:
     return {line.text: line for section in every for line in section.lines}
 
 
-def changed(store: Store, action: LineAction, old: str, text: str = "") -> None:
-    change(store, [Wish(action, lines(store)[old].id, expected=old, text=text)])
+def changed(store: Store, action: str, old: str, text: str = "") -> None:
+    id_ = lines(store)[old].id
+    if action == "wrong":
+        put_right(store, subject_of(store, id_), text, ())
+    else:
+        change(store, [Wish(LineAction(action), id_, expected=old, text=text)])
 
 
 def called_wrong(store: Store, text: str = "") -> None:
-    changed(store, LineAction.WRONG, WRONG, text)
+    changed(store, "wrong", WRONG, text)
 
 
 def found(store: Store) -> list[tuple[str, str]]:
@@ -108,14 +115,14 @@ def said_again(store: Store, text: str) -> None:
 @pytest.mark.parametrize(
     ("action", "old", "text"),
     [
-        (LineAction.WRONG, WRONG, ""),
-        (LineAction.WRONG, WRONG, RIGHT),
-        (LineAction.DELETE, WRONG, ""),
-        (LineAction.EDIT, FORMER, LATTER),
+        ("wrong", WRONG, ""),
+        ("wrong", WRONG, RIGHT),
+        ("delete", WRONG, ""),
+        ("edit", FORMER, LATTER),
     ],
     ids=["wrong", "put right", "deleted", "edited"],
 )
-def test_no_dream_writes_it_again(tmp_path: Path, opened: Opened, action: LineAction, old: str, text: str) -> None:
+def test_no_dream_writes_it_again(tmp_path: Path, opened: Opened, action: str, old: str, text: str) -> None:
     with opened(tmp_path / "agent") as store:
         dreamt(store, WRONG, FORMER)
         changed(store, action, old, text)
@@ -153,9 +160,10 @@ def test_a_text_that_says_more_than_the_line_holds_on(tmp_path: Path) -> None:
         dreamt(store, said, FORMER)
         (line,) = [one for one in lines(store).values() if one.text.startswith(WRONG)]
         assert line.text == f"{WRONG}."
-        changed(store, LineAction.WRONG, line.text)
+        changed(store, "wrong", line.text)
         hits = dict(found(store))
-        assert (hits[said], hits[line.text]) == ("", f"{NOT_TRUE}{line.text}")
+        rest = said.removeprefix(line.text).strip()
+        assert (hits[rest], hits[line.text]) == ("", f"{NOT_TRUE}{line.text}")
 
 
 def test_a_line_beside_it_on_the_same_note_stands(tmp_path: Path) -> None:
@@ -177,5 +185,5 @@ def test_what_is_forgotten_is_denied_no_more(tmp_path: Path) -> None:
     with closing(sqlite3.connect(workspace.database)) as connection:
         assert not [row for row in connection.iterdump() if "Harbour street" in row]
     with working(workspace.root) as store:
-        assert store.memory.version(2).corrections == ()
+        assert store.memory.version(2).corrected == ()
         dreamt(store, CHESS)

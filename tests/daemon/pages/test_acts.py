@@ -8,21 +8,15 @@ from urllib.parse import unquote_plus
 import pytest
 
 from daemon.api.operations.notes import working_memory_note
-from daemon.api.operations.search import memory_search
 from daemon.api.operations.table import OPERATIONS
 from daemon.config.settings import DreamSection
-from daemon.dream.progress import Step
 from daemon.pages.page import Act, Page
 from daemon.pages.templates import mark
 from daemon.pages.views import PAGES
-from daemon.upkeep.forget import forget
-from daemon.upkeep.forget_plan import ForgetRequest
-from daemon.workspace.stores import utc_now
 from tests.daemon.http.running import Answer, Running
 from tests.daemon.pages.browser import HTMX, Browser, fields_of, text_of
-from tests.daemon.pages.conftest import WAYS, Asking
+from tests.daemon.pages.conftest import Asking
 from tests.daemon.pages.lives import ASKING, COFFEE, LONG, NEW, OLD, SHORT, TEA, changed_by_a_model, live
-from tests.support.faults import PowerCut
 from tests.support.keeping import copied
 
 CREW, KEPT = "the launch crew of project Falconer is 7731 blue", "Ada prefers tea over coffee"
@@ -50,16 +44,6 @@ def waits(served: Running, built: Path, tmp_path: Path) -> Asking:
 @pytest.fixture
 def applied(served: Running, built_applied: Path, tmp_path: Path) -> Asking:
     return Asking(served, served.house.register(copied(built_applied, tmp_path / "copy")))
-
-
-@pytest.fixture
-def noted(ask: Asking) -> Asking:
-    """A workspace whose memory holds what is to be forgotten, and a file of the owner's too."""
-    (ask.root / "GENOME.md").write_text(f"- {CREW}\n", encoding="utf-8")
-    for note in (f"Bo said {CREW}", KEPT):
-        ask(working_memory_note, note)
-    ask(memory_search, "tea")
-    return ask
 
 
 def act(browser: Browser, ask: Asking, path: str, headers: dict[str, str] | None = None, **fields: object) -> Answer:
@@ -119,8 +103,6 @@ def test_a_form_is_of_a_page_of_this_session_and_says_what_is_wrong(
     ("action", "more", "there", "gone"),
     [
         ("edit", {"text": "Ada prefers cocoa"}, "Ada prefers cocoa", TEA),
-        ("wrong", {"text": "Ada prefers cocoa"}, "Ada prefers cocoa", TEA),
-        ("wrong", {}, SHORT, TEA),
         ("delete", {}, SHORT, TEA),
         ("pin", {}, f"{TEA} 📌", "\0"),
     ],
@@ -286,93 +268,3 @@ def test_a_memory_of_a_session_is_hidden_brought_back_promoted_and_restored(brow
     act(browser, ask, "session/sweep", session_id=f"with {secret}")
     assert not [about for _, about, _ in ask.ledger if secret in about or "friday" in about or "lunch" in about]
     assert {one for one, _, _ in ask.ledger} == {"session: change", "session: sweep", "session: close"}
-
-
-def listed(answer: Answer) -> dict[str, str]:
-    """The ids of the ticked boxes by their texts."""
-    box = r'name="listed" value="([^"]+)"><label><input type="checkbox" name="ticked" value="\1" checked> <span[^>]*>'
-    return {text: id_ for id_, text in re.findall(box + "([^<]+)<", answer.body.decode())}
-
-
-def remembered(ask: Asking, query: str = "launch crew of project Falconer") -> list[str]:
-    return [hit.text for hit in ask(memory_search, query).hits if "crew" in hit.text]
-
-
-@WAYS
-def test_what_would_go_is_shown_and_what_is_erased_has_a_receipt(
-    browser: Browser, noted: Asking, headers: dict[str, str]
-) -> None:
-    preview = act(browser, noted, "forget/preview", headers, text=CREW)
-    for said in (f"Bo said {CREW}", "state.db: crystals 1", "yours GENOME.md", "Nothing was changed yet."):
-        assert said in text_of(preview), said
-    assert (b"<!doctype html>" in preview.body) is (headers == {})
-    (erase,) = fields_of(preview, f"/w/{noted.name}/forget/erase")
-    assert (erase["text"], "words" in erase, list(listed(preview))) == (CREW, False, [f"Bo said {CREW}"])
-    assert (len(remembered(noted)), noted.ledger) == (1, [])
-    done = act(browser, noted, "forget/erase", headers, text=CREW)
-    for said in (
-        "nothing is left",
-        "1 crystal, no pointers",
-        "state.db: crystals 1",
-        "known again",
-        "yours GENOME.md",
-    ):
-        assert said in text_of(done), said
-    assert "Falconer" not in text_of(done)
-    for answer in (preview, done):  # no word of it in what a browser or a log would keep
-        assert "falconer" not in unquote_plus(str(answer.headers.items())).lower()
-    assert remembered(noted) == []
-    page, found = (
-        browser.get(f"/w/{noted.name}/forget"),
-        browser.get(f"/w/{noted.name}/forget.json").json["forgotten"],
-    )
-    digest = found["forgotten"][0]["digest"]
-    assert f"{digest} a text, cut by sentences 9" in text_of(page)
-    assert noted.ledger == [("forget: erase", f"receipt {digest}: 1 crystal, no pointers, clean", "done")]
-    for said in ("It may be learnt again", "It was not forgotten."):
-        assert said in text_of(act(browser, noted, "forget/lift", text=CREW))
-    assert "Nothing was forgotten." in text_of(browser.get(f"/w/{noted.name}/forget"))
-    assert "It is nowhere" in text_of(act(browser, noted, "forget/preview", text=CREW))
-    for one in ("preview", "erase", "lift"):
-        for text in ("", " \n", "x" * 80_001):
-            assert act(browser, noted, f"forget/{one}", text=text).status in {400, 422}
-
-
-def test_what_is_unticked_stays_and_only_the_words_go_if_that_is_chosen(browser: Browser, noted: Asking) -> None:
-    noted(working_memory_note, f"As before: {CREW}!")
-    found = listed(act(browser, noted, "forget/preview", text=CREW))
-    gone = found[f"Bo said {CREW}"]
-    done = act(browser, noted, "forget/erase", text=CREW, listed=list(found.values()), ticked=[gone])
-    assert "1 text kept, and what it says may be learnt again" in text_of(done)
-    assert remembered(noted) == [f"As before: {CREW}!"]
-    preview = act(browser, noted, "forget/preview", text="project Falconer", words="true")
-    (erase,) = fields_of(preview, f"/w/{noted.name}/forget/erase")
-    assert erase["words"] == "true"
-    assert "cut by words" in text_of(
-        browser.act(f"/w/{noted.name}/forget/erase", {**erase, "ticked": erase["listed"]}, HTMX)
-    )
-    assert any("launch crew of [forgotten]" in one for one in remembered(noted, "launch crew"))
-
-
-def test_the_form_that_erases_sends_the_text_as_it_was(browser: Browser, noted: Asking) -> None:
-    text = "\n\u202eproject\u200b  Falconer\n'\"><b>&amp;</b>\t\ufeff🍵 "
-    answer = act(browser, noted, "forget/preview", text=text)
-    (erase,) = fields_of(answer, f"/w/{noted.name}/forget/erase")
-    assert erase["text"] == text
-    assert b"<b>" not in answer.body
-    for meant in ("L12", "0123456789abcdef" * 2):  # another page leads here by an id, never by words
-        assert f"\n{meant}</textarea>" in browser.get(f"/w/{noted.name}/forget?text={meant}").body.decode()
-
-
-def test_an_interrupted_forgetting_is_finished(browser: Browser, noted: Asking) -> None:
-    def interrupt(step: Step) -> None:
-        if step.node == "files":
-            raise PowerCut
-
-    house = noted.served.house
-    with house.open(noted.name, lambda _: None) as access, access.write() as store, pytest.raises(PowerCut):
-        forget(store, ForgetRequest(CREW), utc_now(), interrupt)
-    answer = act(browser, noted, "forget/finish")
-    assert "an earlier forgetting was interrupted, and is finished with this one" in text_of(answer)
-    assert remembered(noted) == []
-    assert act(browser, noted, "forget/finish").status == 400

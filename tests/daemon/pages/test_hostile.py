@@ -151,10 +151,10 @@ def test_what_an_act_says_again_stays_text(visit: Visit, chosen: HostileText) ->
         page.wait_for_url("**/search?**")
         assert chosen.mark in page.inner_text("#main")
         assert born(seen) == []
-        page.goto(f"/w/{visit.name}/forget")
+        page.goto(f"/w/{visit.name}/wrong")
         page.fill("#text", chosen.text)
-        page.get_by_role("button", name="Show what would go").click()
-        page.get_by_role("heading", name="What would go").wait_for()
+        page.get_by_role("button", name="Erase every trace…").click()
+        page.get_by_role("heading", name="Every trace of it").wait_for()
         assert chosen.mark in page.inner_text("#main")
         assert born(seen) == []
         for address in (f"/w/{visit.name}/line?id={quote(chosen.label)}", f"/w/{visit.name}/{quote(chosen.label)}"):

@@ -37,7 +37,7 @@ EMPTY = {
     "search?query=heron": "The memory is empty",
     "search?speaker=Bo": "Fewer filters",
     "sessions": "No session was ever opened.",
-    "forget": "Nothing was forgotten.",
+    "wrong": "Nothing was forgotten.",
     "settings": "No model dreams: each note becomes a line of MEMORY.md, word for word",
 }
 # What the pages of a full one say.
@@ -83,8 +83,8 @@ REFUSED = {
         """,
     422: """
         crystal line?id=12 session search?since=yesterday search?as_of=9999-12-31 search?limit=51
-        search?origin=moon search?query=a&query=b search?other=1 forget?text=Falconer forget?text=L12%0A
-        memory?start=-1
+        search?origin=moon search?query=a&query=b search?other=1 memory?start=-1
+        wrong?line=Falconer wrong?line=L12%0A wrong?text=Falconer
         """,
 }
 
