@@ -54,6 +54,7 @@ GROUPS = {
         "history": ("api.operations.memory:history", "list the versions of MEMORY.md", "history --limit 50"),
         "changes": ("api.operations.journal:changes", "list changes of single lines, each by its name", "changes 12"),
         "diff": ("api.operations.memory:diff", "show what changed between versions", "diff 10 12"),
+        "as-of": ("api.operations.memory:memory_as_of", "show MEMORY.md as it was on a day", "as-of 2026-11-05"),
         "bootstrap": ("cli.bootstrap:bootstrap", "print what an agent reads at session start", "bootstrap"),
     },
     ("Decide", "review"): {

@@ -34,7 +34,8 @@ class Line:
 
     `cut`: only its beginning is shown. `author`: a model, extractive, owner, restore, or seed for text from before
     the first dream. `evidence`: how many crystals support it. `superseded_by`: the text that supersedes all of them.
-    `proposed`: the number of a proposal to change it. A pointer has its `keywords` and the id of its `crystal`.
+    `proposed`: the number of a proposal to change it. `until`: the last day on which it holds (ISO 8601).
+    A pointer has its `keywords` and the id of its `crystal`.
     """
 
     id: str
@@ -51,6 +52,7 @@ class Line:
     superseded_by: str = ""
     superseded_at: datetime | None = None
     proposed: int | None = None
+    until: str = ""
     keywords: str = ""
     crystal: str = ""
 
@@ -155,6 +157,7 @@ def _reader(
                 superseded_by=shown(store, newer.text)[0] if newer else "",
                 superseded_at=grounds.since[known.id] if newer else None,
                 proposed=proposed.get(known.id),
+                until=known.until,
             )
         if part.name is SectionName.POINTERS and (parsed := parse_pointer(said)) is not None:
             line = replace(line, keywords=parsed[1], crystal=pointers.get(parsed[1], ""))

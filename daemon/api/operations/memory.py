@@ -9,10 +9,11 @@ from pydantic import Field
 
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Arg, FieldsError, operation
-from daemon.api.operations.request import Request
+from daemon.api.operations.request import Moment, Request
 from daemon.api.shapes import one_row, table
 from daemon.api.words import CAUSES, cause_words, changed_words
 from daemon.dream.standing import SHOWN_CHARACTERS, StandingLines, shown, standing_lines
+from daemon.journal.as_of import Fate, MemoryThen, memory_then
 from daemon.journal.correct import put_right
 from daemon.journal.dream import unified_diff
 from daemon.journal.lines import change
@@ -63,6 +64,31 @@ def lines(
     """Return MEMORY.md as the file has it now, line by line: age, author, trust, what it rests on, what is open."""
     with access.read() as store:
         return standing_lines(store, utc_now(), start, limit)
+
+
+_SIGNS = {Fate.STANDS: " ", Fate.GONE: "-", Fate.LATER: "+"}
+
+
+def then_text(reply: MemoryThen) -> str:
+    """Show the file of that moment, with signs for what has gone since and what came later."""
+    name = f"version {reply.version}, of {reply.at:%Y-%m-%d %H:%M %Z}" if reply.at else "before the first dream"
+    rows = [f"MEMORY.md, {name}; since then '-' has gone and '+' has come"]
+    for section in (one for one in reply.sections if one.lines):
+        rows += [visible(section.heading)] if section.heading else []
+        rows += [f"{_SIGNS[one.fate]} {row}" for one in section.lines for row in visible(one.text).split("\n")]
+    return "\n".join([*rows, *([f"and {reply.more} more"] if reply.more else [])])
+
+
+@operation("memory_as_of", reads=True, text=then_text)
+def memory_as_of(
+    access: WorkspaceAccess,
+    as_of: Annotated[Moment, Arg("A day or a time")],
+    limit: Annotated[int, Arg("At most so many headings and lines", ge=1, le=1_000)] = 1_000,
+    start: Annotated[int, Arg("Behind so many; 'more' says how many follow", ge=0, le=10**9)] = 0,
+) -> MemoryThen:
+    """Return MEMORY.md as it was then, line by line: what has gone since, and what came later."""
+    with access.read() as store:
+        return memory_then(store, as_of, start, limit)
 
 
 class ChangeOfLine(Request):

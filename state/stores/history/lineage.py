@@ -19,7 +19,7 @@ from state.document.sections import SectionName
 from state.dream import HUMAN, MERGED, Dream, PointerLine, encode_record
 from state.errors import StorageError
 from state.stores.database.connection import open_unmigrated
-from state.stores.database.moments import from_text
+from state.stores.database.moments import from_text, to_text
 from state.stores.database.table import unpacked
 from state.stores.database.tables import DeletedLine, EvidenceRow, LineRow, PointerRow, VersionRow
 from state.text.words import normalise
@@ -170,6 +170,11 @@ class Lineage:
         """Return the last versions, newest first."""
         rest = "WHERE number > 0 ORDER BY number DESC LIMIT ?"
         return VersionRow.table.read(Version, self._connection, rest, limit)
+
+    def version_before(self, moment: datetime) -> Version | None:
+        """Return the last version made before this moment; None if there was none."""
+        rest = "WHERE number > 0 AND at < ? ORDER BY number DESC LIMIT 1"
+        return next(iter(VersionRow.table.read(Version, self._connection, rest, to_text(moment))), None)
 
     def versions_by_number(self, numbers: Iterable[int]) -> dict[int, Version]:
         """Return the versions with these numbers; unknown numbers are left out."""
