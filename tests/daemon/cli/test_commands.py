@@ -388,7 +388,7 @@ def test_what_is_no_answer_is_asked_in_full(
 def test_without_a_daemon_and_for_help_the_command_runs_in_full(
     here: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    words = {"search": ["tea"], "why": ["tea"], "why-not": ["tea"]}.get(name, [])
+    words = {"as-of": ["2026-03-12"], "search": ["tea"], "why": ["tea"], "why-not": ["tea"]}.get(name, [])
     monkeypatch.setenv("DREAMD_SOCKET", str(here / "nobody"))
     assert perform.ask_daemon(name, [*words, "-w", str(here)]) is None
     monkeypatch.setenv("DREAMD_SOCKET", str(here / "MEMORY.md"))
