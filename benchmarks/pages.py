@@ -16,6 +16,7 @@ import re
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
@@ -114,13 +115,15 @@ def addresses(connection: http.client.HTTPConnection, cookie: str, name: str) ->
         "line": {"id": first("memory", "id")},
         "dream": {"dream": first("dreams", "id")},
         "crystal": {"id": first("crystals", "id")},
-        "search": {"query": "which port does the server listen on"},
         "session": {"session_id": first("sessions", "session_id")},
     }
     for page in PAGES:
         fields = {key: one for key, one in wanted.get(page, {}).items() if one}
         if page not in wanted or fields:
             yield f"/w/{name}/{page}" + (f"?{urlencode(fields)}" if fields else "")
+    day = (utc_now() - timedelta(days=1)).date()
+    for query in ("query=which+port+does+the+server+listen+on", "everything=true", f"as_of={day}"):
+        yield f"/w/{name}/memory?{query}"
     yield "/"
 
 

@@ -1,21 +1,41 @@
-"""Memory: the lines of MEMORY.md, and one of them with where it comes from."""
+"""Memory: the lines of MEMORY.md as they are and as they were on a day, what a search finds, and one line."""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta, tzinfo
+from functools import partial
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from daemon.api.operations.memory import ChangeOfLine, change_lines, lines
+from daemon.api.operations.memory import ChangeOfLine, change_lines, history, lines, memory_as_of
 from daemon.api.operations.search import memory_why
-from daemon.dream.standing import Line, StandingLines
-from daemon.pages.page import UNDO, Act, Ask, Done, Page, Start, undo_of
+from daemon.api.operations.sessions import session_list
+from daemon.dream.standing import Line, SectionLines, StandingLines
+from daemon.pages.found import Chosen, found
+from daemon.pages.page import UNDO, Act, Ask, Cursor, Day, Done, Page, Start, undo_of
 from daemon.pages.templates import mark
 from daemon.pages.today import Beside
 from graphs.review import LineAction
 from state.document.sections import SectionName
 from state.errors import NotFoundError
+from state.stores.history.lineage import Version
+from state.zone import instant, local
 
-# So many headings and lines at once.
-_LINES = 60
+# So many headings and lines at once, sessions, and versions as ticks of the days that can be chosen.
+_LINES, _SESSIONS, _TICKS = 300, 12, 90
+_WEEK_DAYS = 7
+# What each section is about, in words for its owner.
+_ABOUT: Mapping[str, str] = {
+    SectionName.PHENOTYPE: "who your agent is",
+    SectionName.BOND: "you, and how you want things",
+    SectionName.NICHE: "what it is good for beside others",
+    SectionName.CONTEXT: "what is under way",
+    SectionName.POINTERS: "what was put away, and the words that find it",
+    SectionName.GAPS: "what it could not answer",
+    SectionName.SKILLS: "what it does again and again",
+}
+_DEEDS = (("added", "learnt"), ("revised", "changed"), ("evicted", "put away"))
 _CHANGED = {
     LineAction.EDIT: "The line says it in your words",
     LineAction.DELETE: "The line is gone, and is not written again",
@@ -25,9 +45,118 @@ _CHANGED = {
 }
 
 
-def _memory(ask: Ask, start: Start = 0) -> Beside:
-    ask(lines, start=start, limit=_LINES)
-    return {"sections": [name.value for name in SectionName], "next_start": start + _LINES}
+class MemoryQuery(Chosen):
+    """The address of the page: which lines of which day, or what is searched."""
+
+    start: Start = 0
+    changed: Day | None = Field(default=None, description="Only the lines that came on this day or later")
+    sessions: Cursor = ""
+
+
+def _memory(ask: Ask, **fields: Any) -> Beside:  # noqa: ANN401 - those of MemoryQuery
+    """Read the file, as it is or as it was at the end of a day; or search."""
+    asked = MemoryQuery(**fields)
+    today = local(ask.now, ask.access.config.zone).date()
+    named = partial(day_named, today=today)
+    if asked.is_asked:
+        return {"day": named, "is_then": False, "slider": None, **found(ask, asked)}
+    then = asked.as_of if asked.as_of and asked.as_of < today else None
+    shown = _as_of(ask, then, asked.start) if then else _now(ask, asked, today)
+    slider = slider_of(ask(history, limit=_TICKS).versions, then, ask.access.config.zone, today)
+    values = {"reply": None, "day": named, "is_then": then is not None, "slider": slider, "about": _ABOUT}
+    return {**values, **shown, "next_start": asked.start + _LINES}
+
+
+def _as_of(ask: Ask, day: date, start: int) -> Beside:
+    """Read the file as it was at the end of a day."""
+    reply = ask(memory_as_of, _midnight(day + timedelta(days=1)), limit=_LINES, start=start)
+    return {"sections": [(one, one.lines) for one in reply.sections if one.lines], "more": reply.more}
+
+
+def _now(ask: Ask, asked: MemoryQuery, today: date) -> Beside:
+    """Read the file as it is, with the sessions below it."""
+    reply, zone = ask(lines, start=asked.start, limit=_LINES), ask.access.config.zone
+    fresh, week = (instant(_midnight(today - timedelta(days=days)), zone) for days in (1, _WEEK_DAYS))
+    wanted = instant(_midnight(asked.changed), zone) if asked.changed else None
+    chosen = [(one, _since(one, wanted) if wanted else one.lines) for one in reply.sections]
+    ask(session_list, limit=_SESSIONS, cursor=asked.sessions)
+    every = [line for section in reply.sections for line in section.lines]
+    return {
+        "sections": [(one, kept) for one, kept in chosen if kept],
+        "more": reply.more,
+        "fresh": fresh,
+        "week": week,
+        "yesterday": today - timedelta(days=1),
+        "count": sum(len(_since(one, fresh)) for one in reply.sections),
+        # The last day on which a line held, for those that are over.
+        "over": {
+            one.id: date.fromisoformat(one.until) for one in every if one.until and one.until < today.isoformat()
+        },
+        # Ids of lines with words that nothing they rest on has.
+        "unsaid": frozenset[str](),
+        "one_day": timedelta(days=1),
+        "places": [name.value for name in SectionName],
+    }
+
+
+def _midnight(day: date) -> datetime:
+    """Return when a day begins, on the owner's clock."""
+    return datetime.combine(day, time())
+
+
+def _since(section: SectionLines, moment: datetime) -> tuple[Line, ...]:
+    """Return the lines that came since a moment, of the seven sections also those that no dream has read yet."""
+    return tuple(
+        one for one in section.lines if (one.born_at >= moment if one.born_at is not None else section.name != "")
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Slider:
+    """The days from `first` to `last` that can be looked at, and the chosen one.
+
+    `ticks` are the days on which a version was made: their places, in thousandths, and what came and went.
+    """
+
+    first: date
+    last: date
+    chosen: date
+    ticks: tuple[tuple[int, str], ...]
+
+    def at(self, day: date) -> int:
+        """Return a day's number, the first being 0."""
+        return (day - self.first).days
+
+
+def slider_of(versions: Sequence[Version], chosen: date | None, zone: tzinfo, today: date) -> Slider | None:
+    """Return the days since the first of these versions; None if all are of today."""
+    days = dict[date, list[Version]]()
+    for one in reversed(versions):
+        days.setdefault(min(local(one.at, zone).date(), today), []).append(one)
+    first = min([*days, chosen or today])
+    if first == today:
+        return None
+    span = (today - first).days
+    ticks = (
+        (1000 * (day - first).days // span, f"{day_named(day, today)}: {_came(made)}") for day, made in days.items()
+    )
+    return Slider(first, today, chosen or today, tuple(ticks))
+
+
+def _came(versions: Sequence[Version]) -> str:
+    sums = [(sum(getattr(one, name) for one in versions), word) for name, word in _DEEDS]
+    return ", ".join(f"{count} {word}" for count, word in sums if count) or "saved"
+
+
+def day_named(day: date, today: date) -> str:
+    """Return what people call a day: yesterday, Friday, 5 November."""
+    if isinstance(day, datetime):
+        day = day.date()
+    back = (today - day).days
+    if 0 <= back <= 1:
+        return ("today", "yesterday")[back]
+    year = f" {day.year}" if day.year != today.year else ""
+    return f"{day:%A}" if 1 < back < _WEEK_DAYS else f"{day.day} {day:%B}{year}"
 
 
 def _line(
@@ -63,5 +192,5 @@ def _change_line(ask: Ask, **fields: Any) -> Done:  # noqa: ANN401 - the fields 
 
 
 _EDITING = (Act(_change_line, "change", long=True, own_form=ChangeOfLine), UNDO)
-MEMORY = Page("memory", "Memory", _memory, acts=_EDITING, live=True)
+MEMORY = Page("memory", "Memory", _memory, acts=_EDITING, live=True, own_query=MemoryQuery)
 LINE = Page("line", "Line", _line, under="memory")

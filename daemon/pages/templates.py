@@ -49,7 +49,7 @@ _LEADS: tuple[tuple[frozenset[str], re.Pattern[str], str, str], ...] = (
     (frozenset({"version", "dreamt_in"}), re.compile("[1-9][0-9]{0,8}"), "dream", "version"),
     (frozenset({"session_id"}), re.compile(r".{1,1000}"), "session", "session_id"),
     # That of a crystal is often one of a transcript, which has no page.
-    (frozenset({"session"}), re.compile(r".{1,1000}"), "search", "session"),
+    (frozenset({"session"}), re.compile(r".{1,1000}"), "memory", "session"),
 )
 _WIDTH, _HEIGHT = 120.0, 24.0  # of a curve
 _NIGHT = 6  # the hour at which it ends

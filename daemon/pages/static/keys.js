@@ -224,3 +224,42 @@
   // Of a row that is wider than the screen one sees where one is.
   document.querySelector("nav a[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 })();
+
+// Memory: what is typed into the field of the search filters the lines that are shown; the slider chooses a day.
+(() => {
+  "use strict";
+  function filter() {
+    const lines = [...document.querySelectorAll("#lines .lines > li")];
+    const words = document.getElementById("query")?.value.toLowerCase().split(/\s+/).filter(Boolean) ?? [];
+    for (const line of lines) {
+      line.hidden = !words.every((word) => line.textContent.toLowerCase().includes(word));
+      line.toggleAttribute("data-item", !line.hidden);
+    }
+    for (const section of document.querySelectorAll("#lines section")) section.hidden = !section.querySelector("li:not([hidden])");
+    const said = document.getElementById("filtered");
+    const count = lines.filter((line) => !line.hidden).length;
+    if (said) said.textContent = words.length ? `${count} of ${lines.length} lines; Enter searches everything.` : "";
+  }
+
+  function dayOf(slider) {
+    const day = new Date(`${slider.dataset.first}T00:00:00Z`);
+    day.setUTCDate(day.getUTCDate() + Number(slider.value));
+    return day;
+  }
+
+  document.addEventListener("input", ({ target }) => {
+    if (target.id === "query") filter();
+    if (target.id !== "as-of") return;
+    const day = dayOf(target);
+    target.form.elements.as_of.value = day.toISOString().slice(0, 10);
+    target.setAttribute("aria-valuetext", day.toLocaleDateString("en", { timeZone: "UTC", day: "numeric", month: "long", year: "numeric" }));
+  });
+  document.addEventListener("change", ({ target }) => { if (target.id === "as-of") target.form.requestSubmit(); });
+
+  function ready() {
+    document.getElementById("as-of")?.removeAttribute("hidden");
+    filter();
+  }
+  document.addEventListener("htmx:after:swap", ready);
+  ready();
+})();

@@ -242,7 +242,7 @@ def test_a_memory_of_a_session_is_hidden_brought_back_promoted_and_restored(brow
         ask(OPERATIONS["memory_memorize"], session_id=mind, content=content, importance=importance)
     page = browser.get(f"/w/{ask.name}/session?session_id={unquote_plus('mind%E2%80%AE').encode().hex()}")
     assert page.status == 404
-    listed = re.search(r'session\?session_id=([^"]+)"', browser.get(f"/w/{ask.name}/sessions").body.decode())
+    listed = re.search(r'session\?session_id=([^"]+)"', browser.get(f"/w/{ask.name}/memory").body.decode())
     assert listed
     red, _, lunch = fields_of(
         browser.get(f"/w/{ask.name}/session?session_id={listed[1]}"), f"/w/{ask.name}/session/change"

@@ -21,7 +21,7 @@ _MOST_BYTES = 400_000
 _FEW = tuple(ALL[::40])
 # A page of a line takes as long as ten others.
 _MOST_OF_A_PAGE = 100
-_ONE_LINE, _CHANGES, _LISTS = {"line", "crystal"}, {"today", "search"}, {"memory", "sessions", "dreams"}
+_ONE_LINE, _CHANGES, _LISTS = {"line", "crystal"}, {"today"}, {"memory", "dreams"}
 # Each shows every text; together they open every page.
 _PARTS = {"lines": _ONE_LINE | _LISTS, "changes": _CHANGES, "others": {*EVERY} - _ONE_LINE - _CHANGES}
 
@@ -145,10 +145,10 @@ def test_what_an_act_says_again_stays_text(visit: Visit, chosen: HostileText) ->
         assert born(seen) == []
         page.locator("#said button").click()
         page.locator("#said", has_text="as it was in version").wait_for()
-        page.goto(f"/w/{visit.name}/search")
+        page.goto(f"/w/{visit.name}/memory")
         page.get_by_role("searchbox").fill(chosen.label)
         page.keyboard.press("Enter")
-        page.wait_for_url("**/search?**")
+        page.wait_for_url("**/memory?**")
         assert chosen.mark in page.inner_text("#main")
         assert born(seen) == []
         page.goto(f"/w/{visit.name}/wrong")

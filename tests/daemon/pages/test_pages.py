@@ -4,12 +4,9 @@ import re
 from collections import Counter
 from hashlib import sha256
 from pathlib import Path
-from urllib.parse import quote
 
 import pytest
 
-from daemon.api.operations import sessions
-from daemon.api.operations.notes import working_memory_note
 from daemon.api.operations.search import memory_bootstrap, memory_search
 from daemon.api.operations.table import OPERATIONS
 from daemon.pages.templates import environment, mark
@@ -23,20 +20,15 @@ from tests.daemon.http.house import OwnHouse
 from tests.daemon.http.running import Running
 from tests.daemon.pages.browser import HTMX, Browser, text_of, windowed
 from tests.daemon.pages.conftest import Asking
-from tests.daemon.pages.lives import ASKING, CAT, COFFEE, NEW, NOW, OLD, PREFACE, SHORT, TEA, changed_by_a_model, live
+from tests.daemon.pages.lives import ASKING, COFFEE, NOW, PREFACE, TEA, changed_by_a_model, live
 from tests.daemon.pages.parsed import Parsed
 
 QUESTIONS = {"Who approves refunds?": "miss", "Why <script>alert(1)</script>?": "question"}
 # What a page of an empty workspace says, with what fills it.
 EMPTY = {
     "today": "Three steps, and it remembers.",
-    "memory": "MEMORY.md is empty.",
     "dreams": "No dream has run yet.",
     "dreams?outcome=failed": "No dream ended so: failed.",
-    "search": "There are no crystals yet",
-    "search?query=heron": "The memory is empty",
-    "search?speaker=Bo": "Fewer filters",
-    "sessions": "No session was ever opened.",
     "wrong": "Nothing was forgotten.",
     "settings": "No model dreams: each note becomes a line of MEMORY.md, word for word",
 }
@@ -51,24 +43,8 @@ FULL = {
         *QUESTIONS,
         "not important",
     ],
-    "memory": [TEA, SHORT, PREFACE, "The Bond", "yours: dreams leave it alone", "a change waits"],
     "dreams": ["committed version 1", "2 added", "manual", "tokens"],
     "dream?version=1": [f"+- {TEA}", "The guards refused nothing.", "gather"],
-    "search": ["Everything that is remembered", "superseded", CAT.text, "Ada"],
-    "search?sort=importance&speaker=Ada": [CAT.text, "In all of it"],
-    "search?query=cache+holds": [NEW.text, "formerly", "superseded or answered", "Why here", "neighbours"],
-    "search?query=cache+holds&all=true": [NEW.text, "holds now", "Why here"],
-    "search?query=cache&as_of=2001-01-01": ["The filters leave too little"],
-    f"crystal?id={CAT.id[:12]}": [
-        "said by Ada",
-        "talk.md:3@",
-        "What was made of it",
-        "Ada likes animals.",
-        "place 2 of talk",
-    ],
-    f"crystal?id={OLD.id}": ["superseded", NEW.text, "No, this crystal holds now", "Both hold"],
-    "sessions": ["bounded", "2 of 2", "100 %, approaching"],
-    "session?session_id=mind": ["2 memories of 2", "★ 0.90", "to the archive: capacity_exceeded", "What left"],
     "settings": ["The model that dreams", "Changes that need your yes", "Every key of config.yaml"],
 }
 
@@ -78,12 +54,10 @@ REFUSED = {
         dream dream?dream=x&version=1 today?%ff
         """,
     404: """
-        dream?version=99 crystal?id=00000000000000000000000000000000 line?id=L99999
-        line?mark=00000000000000000000 session?session_id=nobody nothing export ingest repair
+        dream?version=99 line?id=L99999 line?mark=00000000000000000000 nothing export ingest repair
         """,
     422: """
-        crystal line?id=12 session search?since=yesterday search?as_of=9999-12-31 search?limit=51
-        search?origin=moon search?query=a&query=b search?other=1 memory?start=-1
+        line?id=12
         wrong?line=Falconer wrong?line=L12%0A wrong?text=Falconer
         """,
 }
@@ -148,8 +122,8 @@ def test_every_link_leads_to_a_page(browser: Browser, full: Asking) -> None:
 def test_looking_leaves_no_trace(browser: Browser, full: Asking) -> None:
     before = encode(full(OPERATIONS["crystals"])), encode(full(OPERATIONS["gaps"]))
     for path in (
-        "search?query=cache",
-        "search?query=who+owns+the+zeppelin",
+        "memory?query=cache",
+        "memory?query=who+owns+the+zeppelin",
     ):
         assert browser.get(f"/w/{full.name}/{path}").status == 200
     assert (encode(full(OPERATIONS["crystals"])), encode(full(OPERATIONS["gaps"]))) == before
@@ -160,32 +134,18 @@ def test_looking_leaves_no_trace(browser: Browser, full: Asking) -> None:
     assert "An agent read it" in text_of(browser.get(f"/w/{full.name}/today"))
 
 
-def test_long_lists_are_shown_in_parts_each_row_once(browser: Browser, name: str, ask: Asking) -> None:
-    lines = [f"Line {number:03} is long{' because of <its> words' * (number % 9)}" for number in range(250)]
-    ask.write("# Notes\n" + "".join(f"\n## {n}\n\n" + "".join(f"- {one}\n" for one in lines[n::7]) for n in range(7)))
-    ask(OPERATIONS["session_open"], session_id="s", policy="bounded", config={"max_items": 20})
+def test_dreams_are_shown_in_parts_each_once(browser: Browser, name: str, ask: Asking) -> None:
     with ask.served.house.open(name, lambda _: None) as access, access.write() as store:
         for number in range(90):
             store.ledger.skip(f"skipped-{number:02}", "interval", f"{number} new", NOW)
-    for number in range(40):
-        ask(OPERATIONS["memory_memorize"], session_id="s", content=f"memory {number:02}", importance=0.5)
-        ask(working_memory_note, f"The note number {number:03} of Ada")
-    ask(memory_search, "note")
-    for path, row, count in (
-        ("memory", r"Line \d{3} ", 250),
-        ("search?origin=scratch", r"number \d{3} of", 40),
-        ("dreams", r"dream=skipped-\d\d", 90),
-        ("session?session_id=s", r"memory \d\d", 20),
-    ):
-        shown, more = list[str](), f"/w/{name}/{path}"
-        while more:
-            html = browser.get(more).body.decode()
-            assert len(html) < 90_000
-            part = html.partition("<h2>Who leaves")[0] if "session" in path else html
-            shown += dict.fromkeys(re.findall(row, part))
-            found = re.search(r'class="more"><a href="([^"]+)">(?:More|\d+ more)<', part)
-            more = found[1].replace("&amp;", "&") if found else ""
-        assert len(shown) == len(set(shown)) == count, path
+    shown, more = list[str](), f"/w/{name}/dreams"
+    while more:
+        html = browser.get(more).body.decode()
+        assert len(html) < 90_000
+        shown += dict.fromkeys(re.findall(r"dream=skipped-\d\d", html))
+        found = re.search(r'class="more"><a href="([^"]+)">More<', html)
+        more = found[1].replace("&amp;", "&") if found else ""
+    assert len(shown) == len(set(shown)) == 90
 
 
 @pytest.mark.parametrize(
@@ -225,22 +185,6 @@ def test_a_line_says_where_it_comes_from_beside_the_page_and_alone(browser: Brow
     html = browser.get(f"/w/{full.name}/memory").body.decode()
     assert f'hx-get="/w/{full.name}/line?id={line}"' in html
     assert f"mark={mark(PREFACE)}" not in html  # what no dream touches is edited in the file
-
-
-def test_a_session_of_any_name_can_be_opened(browser: Browser, name: str, ask: Asking) -> None:
-    mind = "mind\u202e \u200b'\"><img src=x>&id=b/../%2e"
-    for session in (mind, "x" * 1_001):
-        ask(OPERATIONS["working_memory_add"], session_id=session, content="it is kept", priority="low")
-    listed = browser.get(f"/w/{name}/sessions")
-    assert f"session?session_id={quote(mind, safe='').replace('%20', '+')}" in listed.body.decode()
-    assert "too long for an address" in text_of(listed)
-    page = browser.get(f"/w/{name}/session?session_id={quote(mind, safe='')}")
-    assert "mind⟨202E⟩" in text_of(page)
-    assert b"<img" not in page.body
-    ask(sessions.close, session_id=mind)
-    found = browser.get(f"/w/{name}/search?query=kept&archived=true")
-    assert "it is kept" in text_of(found)
-    assert "it is kept" not in text_of(browser.get(f"/w/{name}/search?query=kept"))
 
 
 @pytest.mark.parametrize("deed", ["dream", "restore 7", "forget", "doctor"])

@@ -1,5 +1,6 @@
-"""Sessions: the working memory of sessions, and one of them."""
+"""Session: what an agent has in mind in one session, what leaves next, and what left."""
 
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -10,13 +11,17 @@ from daemon.pages.templates import short
 from daemon.pages.today import Beside
 
 _MEMORIES, _LEAVING, _LEFT = 15, 8, 5
+# Why a thing leaves, by the beginning of its reason.
+_REASONS: Mapping[str, str] = {
+    "capacity_exceeded": "no more room",
+    "hard_limit": "no more room",
+    "soft_limit": "little room left",
+    "token_limit": "no more room",
+    "expired": "its time is over",
+    "ttl_exceeded": "its time is over",
+}
 Session = Annotated[str, Field(min_length=1, max_length=10_000)]
 Memory = Annotated[str, Field(min_length=1, max_length=1_000)]
-
-
-def _sessions(ask: Ask, cursor: Cursor = "", limit: Annotated[int, Field(ge=1, le=100)] = 50) -> Beside:
-    ask(sessions.session_list, limit=limit, cursor=cursor)
-    return {}
 
 
 def _session(ask: Ask, session_id: Session, cursor: Cursor = "", left: Cursor = "") -> Beside:
@@ -28,7 +33,13 @@ def _session(ask: Ask, session_id: Session, cursor: Cursor = "", left: Cursor = 
     ask(sessions.list_memories, **of, limit=_MEMORIES, cursor=cursor, **every)
     ask(sessions.preview, **of, limit=_LEAVING)
     ask(sessions.session_archive, **of, limit=_LEFT, cursor=left)
-    return {}
+    return {"why": _reason}
+
+
+def _reason(reason: str) -> str:
+    """Return a reason in words."""
+    known = (words for beginning, words in _REASONS.items() if reason.startswith(beginning))
+    return next(known, reason.replace("_", " "))
 
 
 def _change_memory(
@@ -41,7 +52,7 @@ def _change_memory(
     undo = None
     if verdict == "promote":
         ask(sessions.promote, **memory)
-        said = "It is a crystal now: a search finds it."
+        said = "It is remembered for good: a search finds it."
     elif verdict == "forget":
         ask(sessions.forget, session_id=session_id, instruction=f"id:{memory_id}", mode="soft")
         said = "It is hidden, and the first to leave."
@@ -55,7 +66,7 @@ def _change_memory(
 
 def _sweep(ask: Ask, session_id: Session) -> Done:
     done = ask(sessions.sweep, session_id=session_id)
-    said = f"Swept: {done.archived} to the archive, {done.promoted} to crystals, {done.refused} refused."
+    said = f"Swept: {done.archived} to the archive, {done.promoted} remembered for good, {done.refused} refused."
     about = f"{_called(session_id)}: {done.archived} archived, {done.promoted} promoted"
     return Done(said, about, query={"session_id": session_id})
 
@@ -72,5 +83,4 @@ def _called(session_id: str) -> str:
 
 
 _MINDING = (Act(_change_memory, "change"), Act(_sweep, "sweep"), Act(_close, "close"))
-SESSIONS = Page("sessions", "Sessions", _sessions, live=True)
-SESSION = Page("session", "Session", _session, acts=_MINDING, live=True, under="sessions")
+SESSION = Page("session", "Session", _session, acts=_MINDING, live=True, under="memory")

@@ -1,0 +1,288 @@
+"""The page Memory: lines with their age, as they were on a day, what a search finds, every memory, one, sessions."""
+
+import re
+from datetime import date, timedelta
+from urllib.parse import quote
+
+import pytest
+
+from daemon.api.operations import sessions
+from daemon.api.operations.notes import working_memory_note
+from daemon.api.operations.search import memory_search
+from daemon.api.operations.table import OPERATIONS
+from daemon.pages.memory import day_named, slider_of
+from daemon.workspace.adoption import init_workspace
+from daemon.workspace.stores import utc_now
+from state.crystals.crystal import Crystal, Origin
+from state.stores.database.moments import to_text
+from tests.daemon.http.running import Running
+from tests.daemon.pages.browser import HTMX, Browser, fields_of, text_of
+from tests.daemon.pages.conftest import Asking
+from tests.daemon.pages.lives import ASKING, CAT, HOSTILE, NEW, OLD, dreamt, live
+from tests.daemon.pages.parsed import Parsed
+from tests.support.revising import revises
+
+# A line of each of these days ago; what was written twenty days ago is gone, and one of today waits to be read.
+DAYS = {20: "The well is dry", 5: "The roof is red", 0: "The gate is shut"}
+GONE, MINE, UNREAD = "The fence is blue", "Written by hand, and above everything", "The lamp is lit"
+WAITS, ASKED = "The roof is green", "Who approves refunds?"
+TODAY = utc_now().date()
+
+
+@pytest.fixture(scope="module")
+def full(served: Running, tmp_path_factory: pytest.TempPathFactory) -> Asking:
+    """A workspace with a past, memories and a session."""
+    workspace = init_workspace(tmp_path_factory.mktemp("memory") / "full")
+    workspace.document.write_text(f"# Notes\n\n{MINE} {HOSTILE}\n", encoding="utf-8")
+    for text in DAYS.values():
+        dreamt(workspace, text, *([GONE] if text == DAYS[20] else []))
+    written = workspace.document.read_text(encoding="utf-8")
+    workspace.document.write_text(
+        written.replace(f"- {GONE}\n", "").replace(DAYS[20], f"{DAYS[20]} 📌"), encoding="utf-8"
+    )
+    with revises({WAITS: DAYS[5]}):
+        dreamt(workspace, WAITS, rules=ASKING)
+    ask = Asking(served, served.house.register(workspace.root))
+    with served.house.open(ask.name, lambda _: None) as access, access.write() as store:
+        live(store, {ASKED: "miss"})
+        again = Crystal(DAYS[5], Origin.SESSION, utc_now(), session="again", position=0, speaker="Bo")
+        store.crystals.learn([again])
+        for number, days in enumerate(DAYS, 1):
+            at = to_text(utc_now() - timedelta(days=days))
+            store.connection.execute("UPDATE versions SET at = ? WHERE number = ?", (at, number))
+            store.connection.execute("UPDATE lines SET born_at = ? WHERE born_in = ?", (at, number))
+        over = (TODAY - timedelta(days=1)).isoformat()
+        store.connection.execute("UPDATE lines SET until = ? WHERE text = ?", (over, DAYS[0]))
+    ask.write(ask.document.replace(f"- {DAYS[0]}\n", f"- {DAYS[0]}\n- {UNREAD}\n"))
+    ask(OPERATIONS["session_open"], session_id="mind", policy="bounded", config={"max_items": 2})
+    for content, importance in (("red", 0.6), ("friday", 0.9), ("lunch", 0.1)):
+        ask(OPERATIONS["memory_memorize"], session_id="mind", content=content, importance=importance)
+    return ask
+
+
+def rows(browser: Browser, ask: Asking, query: str = "") -> dict[str, tuple[str, str]]:
+    """The lines of the page by their text: their classes, and all that stands in their row."""
+    html = browser.get(f"/w/{ask.name}/memory{query}").body.decode()
+    found = re.findall(r'<li data-item="line" tabindex="0" class="([^"]*)".*?>(.*?)</li>', html, re.DOTALL)
+    texts = [(kind.strip(), " ".join(" ".join(Parsed(row).texts).split())) for kind, row in found]
+    named = (*DAYS.values(), GONE, UNREAD, MINE)
+    return {next(one for one in named if one in text): (kind, text) for kind, text in texts}
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    {
+        "memory": "MEMORY.md is empty.",
+        "memory?changed=2026-01-01": "No line has changed since",
+        "memory?everything=true": "There are no memories yet",
+        "memory?query=heron": "The memory is empty",
+        "memory?speaker=Bo": "Fewer filters",
+        "memory?as_of=2026-01-01": "before the first dream",
+        "memory?sessions=": "No session was ever opened.",
+    }.items(),
+)
+def test_an_empty_page_says_why_and_what_fills_it(browser: Browser, name: str, path: str, said: str) -> None:
+    page = browser.get(f"/w/{name}/{path}")
+    assert (page.status, said in text_of(page)) == (200, True), text_of(page)
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    {
+        "memory": ["yours: dreams leave it alone", "Everything that is remembered", "Add a line", "mind open"],
+        "memory?everything=true": [
+            "Everything that is remembered",
+            " memories",
+            "over",
+            CAT.text,
+            "a note, your agent",
+        ],
+        "memory?sort=importance&speaker=Ada": [CAT.text, "In all of it"],
+        "memory?query=cache+holds": [
+            NEW.text,
+            "formerly",
+            "superseded or answered",
+            "the words stand in or about it",
+        ],
+        "memory?query=cache+holds&all=true": [NEW.text, "holds now", "why here", "It stands in talk.md"],
+        "memory?query=cache&as_of=2001-01-01": ["The filters leave too little"],
+        f"crystal?id={CAT.id[:12]}": ["said by Ada", "talk.md:3@", "Ada likes animals.", "place 2 of talk"],
+        f"crystal?id={OLD.id}": ["What holds now in its place", NEW.text, "No, this one holds now", "Both hold"],
+        "session?session_id=mind": ["2 things of 2", "100 %", "★ 0.90", "to the archive: no more room", "What left"],
+    }.items(),
+)
+def test_a_page_shows_what_there_is(browser: Browser, full: Asking, path: str, said: list[str]) -> None:
+    address = f"/w/{full.name}/{path}"
+    page, part = browser.get(address), browser.get(address, HTMX)
+    for one in said:
+        assert one in text_of(page), (one, text_of(page))
+        assert one in text_of(part)
+    assert b"<html" not in part.body
+    assert b"<img" not in page.body
+    assert "\u202e" not in page.body.decode()
+    title = text_of(page).partition(" · ")[0]
+    assert not re.search("[0-9a-f]{8}|[Cc]rystal", title), title
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        *((path, 404) for path in (f"crystal?id={'0' * 32}", "session?session_id=nobody", "search", "sessions")),
+        *((path, 422) for path in ("crystal", "session")),
+        *((f"memory?{one}", 422) for one in ("start=-1", "changed=soon", "as_of=9999-12-31", "since=yesterday")),
+        *((f"memory?{one}", 422) for one in ("limit=51", "origin=moon", "query=a&query=b", "other=1")),
+    ],
+)
+def test_what_cannot_be_shown_is_said(browser: Browser, full: Asking, path: str, status: int) -> None:
+    page = browser.get(f"/w/{full.name}/{path}")
+    assert page.status == status
+    assert b'role="alert"' in page.body
+
+
+def test_the_edge_of_a_line_is_its_age_and_chips_are_for_the_unusual(browser: Browser, full: Asking) -> None:
+    shown = rows(browser, full)
+    assert {text: kind for text, (kind, _) in shown.items()} == {
+        MINE: "", DAYS[20]: "", DAYS[5]: "week asks", DAYS[0]: "new over", UNREAD: "new",
+    }  # fmt: skip
+    assert {text: said.removeprefix(text) for text, (_, said) in shown.items() if text not in {MINE, UNREAD}} == {
+        DAYS[20]: " 📌 pinned",
+        DAYS[5]: f"of this week: {DAYS[5]} a change waits",
+        DAYS[0]: f"new since yesterday: {DAYS[0]} over since today",
+    }
+    assert shown[UNREAD][1] == f"new since yesterday: {UNREAD}"
+    assert "⟨202E⟩{{ 7 * 7 }}" in shown[MINE][1]
+
+
+def test_what_changed_is_a_link_that_filters(browser: Browser, full: Asking) -> None:
+    page = browser.get(f"/w/{full.name}/memory")
+    assert "2 changed since yesterday" in text_of(page)
+    yesterday = (TODAY - timedelta(days=1)).isoformat()
+    assert f'href="/w/{full.name}/memory?changed={yesterday}"' in page.body.decode()
+    assert set(rows(browser, full, f"?changed={yesterday}")) == {DAYS[0], UNREAD}
+    assert set(rows(browser, full, f"?changed={TODAY - timedelta(days=6)}")) == {DAYS[0], DAYS[5], UNREAD}
+    assert set(rows(browser, full, "?changed=9998-01-01")) == {UNREAD}  # nobody knows yet when it came
+
+
+def test_the_file_of_a_day_has_struck_out_what_is_gone_and_pale_what_came_later(
+    browser: Browser, full: Asking
+) -> None:
+    def fates(days: int) -> dict[str, str]:
+        found = rows(browser, full, f"?as_of={TODAY - timedelta(days=days)}")
+        return {text: kind for text, (kind, _) in found.items()}
+
+    later = {DAYS[0]: "later", UNREAD: "later"}
+    assert fates(10) == {MINE: "stands", DAYS[20]: "stands", GONE: "gone", DAYS[5]: "later", **later}
+    assert fates(5) == {MINE: "stands", DAYS[20]: "stands", GONE: "gone", DAYS[5]: "stands", **later}
+    assert fates(21) == {MINE: "stands", DAYS[20]: "later", DAYS[5]: "later", **later}
+    page = browser.get(f"/w/{full.name}/memory?as_of={TODAY - timedelta(days=10)}")
+    assert "gone since: " + GONE in text_of(page)
+    assert "came later: " + DAYS[5] in text_of(page)
+    assert "Add a line" not in text_of(page)
+    line = re.search(
+        rf'<a class="line-text" href="/w/{full.name}/(line\?id=L\d+)"[^>]*><span dir="auto">{GONE}',
+        page.body.decode(),
+    )
+    assert line
+    assert GONE in text_of(browser.get(f"/w/{full.name}/{line[1]}"))
+    for day in (TODAY, TODAY + timedelta(days=9)):  # the file as it is
+        assert rows(browser, full, f"?as_of={day}") == rows(browser, full)
+
+
+def test_the_slider_has_a_tick_for_each_day_with_a_version(browser: Browser, full: Asking) -> None:
+    html = browser.get(f"/w/{full.name}/memory").body.decode()
+    assert re.findall(r'<path class="tick" d="M(\d+) 1V15"><title>([^<]*)<', html) == [
+        ("0", f"{day_named(TODAY - timedelta(days=20), TODAY)}: 2 learnt"),
+        ("750", f"{day_named(TODAY - timedelta(days=5), TODAY)}: 1 learnt"),
+        ("1000", "today: 1 learnt"),
+    ]
+    assert f'max="20" value="20" data-first="{TODAY - timedelta(days=20)}"' in html
+    assert f'name="as_of" value="{TODAY}"' in html  # without a script one writes the day
+    then = browser.get(f"/w/{full.name}/memory?as_of={TODAY - timedelta(days=30)}").body.decode()
+    assert f'max="30" value="0" data-first="{TODAY - timedelta(days=30)}"' in then
+
+
+def test_a_memory_of_today_alone_has_no_slider() -> None:
+    assert slider_of((), None, utc_now().tzinfo, TODAY) is None  # type: ignore[arg-type]
+
+
+def test_days_have_the_names_that_people_give_them() -> None:
+    today = date(2026, 11, 29)
+    named = [day_named(today - timedelta(days=days), today) for days in (0, 1, 2, 6, 7, 400, -3)]
+    assert named == ["today", "yesterday", "Friday", "Monday", "22 November", "25 October 2025", "2 December"]
+
+
+def test_a_search_shows_a_line_of_the_file_once_and_first(browser: Browser, full: Asking) -> None:
+    page = browser.get(f"/w/{full.name}/memory?query=the+roof+is")
+    text, html = text_of(page), page.body.decode()
+    assert 'name="query" value="the roof is"' in html
+    first, _, besides = text.partition("Remembered besides")
+    assert "In MEMORY.md" in first
+    assert DAYS[5] in first
+    assert re.findall(r"line\?id=L\d+", html.partition("Remembered besides")[0])
+    assert DAYS[5] not in besides
+    assert WAITS in besides
+    assert "cosine" not in text
+    assert not re.search(r"\d\.\d\d\d", text)
+
+
+def test_one_says_by_its_words_which_memory_holds_now_and_no_word_is_in_the_ledger(
+    browser: Browser, name: str, ask: Asking
+) -> None:
+    ask(working_memory_note, "The crane is <b>yellow</b>")
+    ask(working_memory_note, "The crane is green")
+    ask(memory_search, "crane")  # which takes the notes in
+    (one,) = (each for each in ask(OPERATIONS["crystals"]).crystals if "yellow" in each.text)
+    page = browser.get(f"/w/{name}/crystal?id={one.id}")
+    (form,) = (each for each in fields_of(page, f"/w/{name}/crystal/supersede") if "newer" not in each)
+    done = browser.act(f"/w/{name}/crystal/supersede", {**form, "newer": "the crane is green"}, HTMX)
+    assert "Only the later one holds now" in text_of(done)
+    assert "What holds now in its place" in text_of(browser.get(f"/w/{name}/crystal?id={one.id}"))
+    (back,) = (
+        each for each in fields_of(done, f"/w/{name}/crystal/supersede") if each.get("newer") == "the crane is green"
+    )
+    assert browser.act(f"/w/{name}/crystal/supersede", back, HTMX).status == 200
+    assert not ask(OPERATIONS["crystal"], one.id).superseded
+    assert not [about for _, about, _ in ask.ledger if "crane" in about]
+
+
+def test_long_lists_are_shown_in_parts_each_row_once(browser: Browser, name: str, ask: Asking) -> None:
+    lines = [f"Line {number:03} is long{' because of <its> words' * (number % 9)}" for number in range(450)]
+    ask.write("# Notes\n" + "".join(f"\n## {n}\n\n" + "".join(f"- {one}\n" for one in lines[n::7]) for n in range(7)))
+    ask(OPERATIONS["session_open"], session_id="s", policy="bounded", config={"max_items": 20})
+    for number in range(40):
+        ask(OPERATIONS["memory_memorize"], session_id="s", content=f"memory {number:02}", importance=0.5)
+        ask(working_memory_note, f"The note number {number:03} of Ada")
+        ask(OPERATIONS["session_open"], session_id=f"other {number:02}", policy="bounded")
+    ask(memory_search, "note")
+    for path, row, count in (
+        ("memory", r"Line \d{3} ", 450),
+        ("memory?origin=scratch", r"number \d{3} of", 40),
+        ("memory?start=400", r"other \d{2}<", 40),
+        ("session?session_id=s", r"memory \d\d", 20),
+    ):
+        shown, more = list[str](), f"/w/{name}/{path}"
+        while more:
+            html = browser.get(more).body.decode()
+            assert len(html) < 150_000
+            part = html.partition("<h2>Who leaves")[0] if "session?" in path else html
+            shown += dict.fromkeys(re.findall(row, part))
+            label = "Earlier sessions" if "other" in row else r"(?:More|\d+ more)"
+            found = re.search(rf'class="more"><a href="([^"#]+)(?:#sessions)?">{label}<', part)
+            more = found[1].replace("&amp;", "&") if found else ""
+        assert len(shown) == len(set(shown)) == count, path
+
+
+def test_a_session_of_any_name_can_be_opened(browser: Browser, name: str, ask: Asking) -> None:
+    mind = "mind\u202e \u200b'\"><img src=x>&id=b/../%2e"
+    for session in (mind, "x" * 1_001):
+        ask(OPERATIONS["working_memory_add"], session_id=session, content="it is kept", priority="low")
+    listed = browser.get(f"/w/{name}/memory")
+    assert f"session?session_id={quote(mind, safe='').replace('%20', '+')}" in listed.body.decode()
+    assert "too long for an address" in text_of(listed)
+    page = browser.get(f"/w/{name}/session?session_id={quote(mind, safe='')}")
+    assert "mind⟨202E⟩" in text_of(page)
+    assert b"<img" not in page.body
+    ask(sessions.close, session_id=mind)
+    found = browser.get(f"/w/{name}/memory?query=kept&archived=true")
+    assert "it is kept" in text_of(found)
+    assert "it is kept" not in text_of(browser.get(f"/w/{name}/memory?query=kept"))
