@@ -57,44 +57,39 @@ def _memory(ask: Ask, **fields: Any) -> Beside:  # noqa: ANN401 - those of Memor
     """Read the file, as it is or as it was at the end of a day; or search."""
     asked = MemoryQuery(**fields)
     today = local(ask.now, ask.access.config.zone).date()
-    named = partial(day_named, today=today)
+    named = {"day": partial(day_named, today=today), "searches": asked.is_asked}
     if asked.is_asked:
-        return {"day": named, "is_then": False, "slider": None, **found(ask, asked)}
+        return {**named, **found(ask, asked)}
     then = asked.as_of if asked.as_of and asked.as_of < today else None
-    shown = _as_of(ask, then, asked.start) if then else _now(ask, asked, today)
+    if then:
+        ask(memory_as_of, _midnight(then + timedelta(days=1)), limit=_LINES, start=asked.start)
+        shown: Beside = {"kept": lambda section: section.lines}
+    else:
+        shown = _now(ask, asked, today)
     slider = slider_of(ask(history, limit=_TICKS).versions, then, ask.access.config.zone, today)
-    values = {"reply": None, "day": named, "is_then": then is not None, "slider": slider, "about": _ABOUT}
-    return {**values, **shown, "next_start": asked.start + _LINES}
-
-
-def _as_of(ask: Ask, day: date, start: int) -> Beside:
-    """Read the file as it was at the end of a day."""
-    reply = ask(memory_as_of, _midnight(day + timedelta(days=1)), limit=_LINES, start=start)
-    return {"sections": [(one, one.lines) for one in reply.sections if one.lines], "more": reply.more}
+    values = {"is_then": then is not None, "slider": slider, "about": _ABOUT, "next_start": asked.start + _LINES}
+    return {**named, **values, **shown}
 
 
 def _now(ask: Ask, asked: MemoryQuery, today: date) -> Beside:
     """Read the file as it is, with the sessions below it."""
     reply, zone = ask(lines, start=asked.start, limit=_LINES), ask.access.config.zone
+    ask(session_list, limit=_SESSIONS, cursor=asked.sessions)
     fresh, week = (instant(_midnight(today - timedelta(days=days)), zone) for days in (1, _WEEK_DAYS))
     wanted = instant(_midnight(asked.changed), zone) if asked.changed else None
-    chosen = [(one, _since(one, wanted) if wanted else one.lines) for one in reply.sections]
-    ask(session_list, limit=_SESSIONS, cursor=asked.sessions)
-    every = [line for section in reply.sections for line in section.lines]
+    ends = {one.id: one.until for section in reply.sections for one in section.lines if one.until}
     return {
-        "sections": [(one, kept) for one, kept in chosen if kept],
-        "more": reply.more,
+        "kept": lambda section: _since(section, wanted) if wanted else section.lines,
         "fresh": fresh,
         "week": week,
         "yesterday": today - timedelta(days=1),
         "count": sum(len(_since(one, fresh)) for one in reply.sections),
-        # The last day on which a line held, for those that are over.
+        # Since when lines are over whose last day is past.
         "over": {
-            one.id: date.fromisoformat(one.until) for one in every if one.until and one.until < today.isoformat()
+            id_: date.fromisoformat(end) + timedelta(days=1) for id_, end in ends.items() if end < today.isoformat()
         },
         # Ids of lines with words that nothing they rest on has.
         "unsaid": frozenset[str](),
-        "one_day": timedelta(days=1),
         "places": [name.value for name in SectionName],
     }
 
