@@ -44,7 +44,7 @@ class Period:
 
 def periods_in(text: str, now: datetime) -> tuple[Period, ...]:
     """Return the periods a text names, absolute or relative to now ("yesterday", "last month"; a week is 7 days)."""
-    found = [period for _, period in _named(text)]
+    found = [period for _, period in periods_named(text)]
     spoken = [(there.start(), row) for row in _ROWS if (there := phrases(row).search(text))]
     relative = _relative(now) if spoken else {}
     return tuple(dict.fromkeys((*found, *(period for _, row in sorted(spoken) for period in relative[row]))))
@@ -57,18 +57,18 @@ def last_day_named(text: str, said_at: datetime) -> str:
     model writes them as dates.
     """
     today, days = said_at.date(), list[date]()
-    for match, period in _named(text):
+    for match, period in periods_named(text):
         is_day = period.day is not None and period.month is not None and not _AMBIGUOUS.match(match[0])
         if is_day and not _BEGINS.search(text[: match.start()]):
             years = (today.year, today.year + 1) if period.year is None else (period.year,)
-            ahead = (day for year in years if (day := _calendar_day(year, period)) is not None and day >= today)
+            ahead = (day for year in years if (day := calendar_day(year, period)) is not None and day >= today)
             days += islice(ahead, 1)
     return max((day.isoformat() for day in days if day <= today + FURTHEST), default="")
 
 
 def days_in(text: str) -> frozenset[tuple[int, int]]:
     """Return the days that a text names, each as its month and its day of the month."""
-    named = (period for _, period in _named(text))
+    named = (period for _, period in periods_named(text))
     return frozenset((one.month, one.day) for one in named if one.month is not None and one.day is not None)
 
 
@@ -85,23 +85,23 @@ def day_written(text: str) -> date | None:
         # A year comes first or last; a day before the month if points stand between them, else on either side.
         forms = [(first, second, third)] if first > 31 else [(third, second, first), (third, first, second)]
         forms = [one for one in forms if one[0] > 999]
-        days = {_calendar_day(year, Period(year, *rest)) for year, *rest in forms[: 1 if parts[2] == "." else 2]}
+        days = {calendar_day(year, Period(year, *rest)) for year, *rest in forms[: 1 if parts[2] == "." else 2]}
     else:
-        named = [period for _, period in _named(text)]
-        days = {_calendar_day(one.year or 0, one) for one in named} if len(named) == 1 else set()
+        named = [period for _, period in periods_named(text)]
+        days = {calendar_day(one.year or 0, one) for one in named} if len(named) == 1 else set()
     days -= {None}
     return days.pop() if len(days) == 1 else None
 
 
-def _named(text: str) -> Iterator[tuple[re.Match[str], Period]]:
-    """Yield each date in the text with its period."""
+def periods_named(text: str) -> Iterator[tuple[re.Match[str], Period]]:
+    """Yield each date in the text with its period, as precisely as it is given."""
     for match in _dates().finditer(text):
         said = {group[0]: value for group, value in match.groupdict().items() if value}
         month = int(said["n"]) if "n" in said else months()[said["m"].casefold()] if "m" in said else None
         yield match, Period(int(said["y"]) if "y" in said else None, month, int(said["d"]) if "d" in said else None)
 
 
-def _calendar_day(year: int, period: Period) -> date | None:
+def calendar_day(year: int, period: Period) -> date | None:
     """Return the period's day in this year; None if the year has no such day."""
     try:
         return date(year, period.month or 0, period.day or 0)

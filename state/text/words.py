@@ -128,6 +128,13 @@ def content_terms(text: str) -> frozenset[str]:
     return frozenset(stem(term) for term in terms(text) if term not in stop_words())
 
 
+def fold_marks(text: str) -> str:
+    """Return the text without case, accents and other marks: Müller as muller, й as и."""
+    if text.isascii():
+        return text.casefold()
+    return "".join(char for char in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(char))
+
+
 def stem(term: str) -> str:
     """Return a lower-case word without plural, -ed, -ing and final e; words of other scripts unchanged."""
     if len(term) < 4 or not (term.isascii() and term.isalpha()):

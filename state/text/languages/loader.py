@@ -46,6 +46,21 @@ def months() -> dict[str, int]:
 
 
 @cache
+def weekdays() -> dict[str, int]:
+    """Return the weekday of each form of its name; Monday is 0."""
+    named = (enumerate(rows.get("weekdays", ())) for rows in languages())
+    return {form: number for language in named for number, forms in language for form in forms}
+
+
+@cache
+def numerals() -> dict[str, int]:
+    """Return the number of each numeral: 0 to 20, the tens, hundred, thousand."""
+    values = (*range(20), *range(20, 100, 10), 100, 1_000)
+    named = (zip(values, rows.get("numerals", ()), strict=False) for rows in languages())
+    return {form: number for language in named for number, forms in language for form in forms}
+
+
+@cache
 def phrases(*rows: str) -> re.Pattern[str]:
     """Return a pattern for any phrase of these rows, as whole words in languages with spaces."""
     spaced, unspaced = alternatives(*rows)
