@@ -1,7 +1,7 @@
 """Standing lines: the lines of MEMORY.md as it is now, with what the ledger knows of each, in a few queries."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import groupby
@@ -13,6 +13,9 @@ from daemon.workspace.stores import Store
 from graphs.review import AUTHOR as OWNER
 from state.changes.change import CurrentLine
 from state.changes.owner import IMPORTANCE, match
+from state.changes.support import Said, unsupported
+from state.changes.values import Span, names_in
+from state.crystals.crystal import Crystal, Origin
 from state.document.document import Block, Part, parse
 from state.document.pointer import parse_pointer
 from state.document.redaction import redacted_line
@@ -20,6 +23,7 @@ from state.document.sections import SectionName
 from state.document.seed import split_seed
 from state.reading import length_given
 from state.trust import Trust
+from state.zone import local
 
 # How much of a line is shown; no dream writes a longer one. Secrets are looked for in this many times as much.
 SHOWN_CHARACTERS = 1_000
@@ -36,6 +40,7 @@ class Line:
     the first dream. `evidence`: how many crystals support it. `superseded_by`: the text that supersedes all of them.
     `proposed`: the number of a proposal to change it. `until`: the last day on which it holds (ISO 8601).
     A pointer has its `keywords` and the id of its `crystal`.
+    `unsupported` are the numbers, dates and names in `text` that no evidence of it has.
     """
 
     id: str
@@ -55,6 +60,7 @@ class Line:
     until: str = ""
     keywords: str = ""
     crystal: str = ""
+    unsupported: tuple[Span, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +116,45 @@ def standing_lines(store: Store, now: datetime, start: int = 0, limit: int = 1_0
         characters=length_given(text),
         budget=project_budget(store.workspace, store.config.dream.context_window, store.config.redaction),
         digest=hashlib.sha256(content).hexdigest() if content is not None else "",
-        sections=tuple(sections),
+        sections=_marked(store, sections, text),
         more=max(0, len(places) - start - len(chosen)),
         problems=problems,
+    )
+
+
+def unsupported_in(store: Store, texts: Mapping[str, str], memory: str) -> dict[str, tuple[Span, ...]]:
+    """Return by id what none of its evidence has of each of these lines of a memory.
+
+    Nothing is said of a line whose evidence is not all there: what is forgotten may have said it.
+    """
+    rests, names, zone = store.lineage.evidence_through(texts), names_in(memory), store.config.zone
+    known, wanted = dict[str, Crystal](), {one for ids in rests.values() for one in ids}
+    while wanted:
+        found = {one.id: one for one in store.crystals.get(sorted(wanted))}
+        known |= found
+        wanted = {parent for one in found.values() for parent in one.parents} - known.keys()
+
+    def said(ids: Iterable[str]) -> tuple[Said, ...]:
+        seen, left = dict[str, Crystal](), list(ids)
+        while left:
+            if (one := known.get(left.pop())) is not None and one.id not in seen:
+                seen[one.id] = one
+                left += one.parents
+        # What a line once said is no evidence of it.
+        texts = (one for one in seen.values() if one.origin is not Origin.LINE)
+        return tuple(Said(f"{one.speaker} {one.text}", local(one.created_at, zone).date()) for one in texts)
+
+    whole = {line: said(ids) for line, ids in rests.items() if known.keys() >= set(ids)}
+    return {line: unsupported(texts[line], evidence, names) for line, evidence in whole.items() if evidence}
+
+
+def _marked(store: Store, sections: Sequence[SectionLines], memory: str) -> tuple[SectionLines, ...]:
+    """Add to each line what no evidence of it has."""
+    said = {line.id: line.text for one in sections for line in one.lines if line.id and not line.keywords}
+    marks = unsupported_in(store, said, memory)
+    return tuple(
+        replace(one, lines=tuple(replace(line, unsupported=marks.get(line.id, ())) for line in one.lines))
+        for one in sections
     )
 
 

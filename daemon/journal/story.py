@@ -5,22 +5,27 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 
+from daemon.dream.standing import unsupported_in
 from daemon.journal.crystal import Evidence, evidence_of
 from daemon.workspace.document import page_of, read_document
 from daemon.workspace.stores import Store
 from graphs.review import inverse_of
 from state.changes.change import Change, CurrentLine
 from state.changes.page import Page
+from state.changes.values import Span, through_time
 from state.document.document import parse
 from state.document.operations import Why
 from state.document.sections import SectionName
-from state.dream import HUMAN, Dream
+from state.dream import HUMAN, OWNERS_EDITS, Dream
 from state.errors import NotFoundError, StorageError
+from state.reading import row_digests
+from state.stores.history.bootstraps import receipts
 from state.stores.history.lineage import LineLife
-from state.text.words import normalise
+from state.text.words import jaccard, normalise, terms
 
 MAX_LINES = 5
 _LONGEST = 100  # of the changes of one line, so many are told
+_STARTS = 12  # so many of the last starts of agents are looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +61,35 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
+class FormerValue:
+    """What a line said from a change on, of all that it says; the last one is its value now.
+
+    `because` is what the change rests on, as it was said; empty for the owner's own change (`by_owner`).
+    """
+
+    value: str
+    at: datetime
+    because: str = ""
+    by_owner: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LineUse:
+    """Of the last `starts` of agents since a line was written `given` had it; `searches` found it, in any wording."""
+
+    starts: int = 0
+    given: int = 0
+    searches: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class LineStory:
     """A line with its changes, the newest first: none if it was written by hand and no dream has met it.
 
     `id` is then empty. `writing` is the change that wrote it, `evidence` what it rests on, `ending` the change by
     which it left. Of a line that has left, `now` is the text in its place, `crystal` keeps it, and a search for
-    `keywords`, those of its pointer, finds it.
+    `keywords`, those of its pointer, finds it. `values`, the oldest first, are those that changed from wording to
+    wording; `unsupported` the numbers, dates and names in `text` that no evidence of it has.
     """
 
     id: str
@@ -76,6 +104,9 @@ class LineStory:
     now: str = ""
     crystal: str = ""
     keywords: str = ""
+    values: tuple[FormerValue, ...] = ()
+    unsupported: tuple[Span, ...] = ()
+    use: LineUse = LineUse()
 
 
 # ------------------------------------------------------------------------------------------------ of lines
@@ -94,7 +125,9 @@ def story_of_line(store: Store, what: str) -> tuple[LineStory, ...]:
         stories = [*_by_hand(store, what), *stories]
     if not stories:
         raise NotFoundError(f"no line of MEMORY.md has or had {what!r} in it", "give other words of it, or its id")
-    return tuple(stories[:MAX_LINES])
+    texts = {one.id: one.text for one in stories if one.id and one.section != SectionName.POINTERS}
+    marks = unsupported_in(store, texts, "\n".join(line.text for line in page.lines.values()))
+    return tuple(replace(one, unsupported=marks.get(one.id, ())) for one in stories[:MAX_LINES])
 
 
 def _story(store: Store, life: LineLife, page: Page) -> LineStory:
@@ -126,7 +159,37 @@ def _story(store: Store, life: LineLife, page: Page) -> LineStory:
         now=store.shown(successor.text) if successor else "",
         crystal=life.crystal if life.died_in is not None else "",
         keywords=_keywords(store, life) if life.fate == Why.EVICTED else "",
+        values=_values(life.id, entries),
+        use=_use(store, lives) if life.died_in is None else LineUse(),
     )
+
+
+def _values(line: str, entries: Sequence[Entry]) -> tuple[FormerValue, ...]:
+    """Return the values of a line from wording to wording, each with the change that brought it."""
+    wordings = list[tuple[str, Entry]]()
+    for entry in entries:
+        if (new := next((one for one in entry.new if one.id == line), None)) is not None:
+            wordings.insert(0, (new.text, entry))
+            nearest = max(entry.old, key=lambda old: jaccard(terms(old.text), terms(new.text)), default=None)
+            line = nearest.id if nearest else ""
+    found, known = list[FormerValue](), set[str]()
+    for value, (_, entry) in zip(through_time([text for text, _ in wordings]), wordings, strict=True):
+        if value and (not found or found[-1].value != value):
+            news = [one for one in entry.evidence if one.at is not None and one.id not in known]
+            because = max(news, key=lambda one: str(one.at), default=None)
+            by_owner = entry.cause in OWNERS_EDITS
+            found.append(FormerValue(value, entry.at, "" if by_owner or because is None else because.text, by_owner))
+        known.update(one.id for one in entry.evidence)
+    return tuple(found) if len(found) > 1 else ()
+
+
+def _use(store: Store, lives: Sequence[LineLife]) -> LineUse:
+    """Count how often a line was given and found; `lives` are its own and those of its former wordings."""
+    born, rows = lives[0].born_at.replace(microsecond=0), set(row_digests(lives[0].text))
+    last = [one for one in islice(receipts(store.workspace), _STARTS) if one.at >= born]
+    found = store.crystals.get({one.crystal for one in lives if one.crystal})
+    given = sum(not rows.isdisjoint(one.given) for one in last)
+    return LineUse(len(last), given, sum(one.accesses for one in found))
 
 
 def _keywords(store: Store, life: LineLife) -> str:

@@ -436,10 +436,20 @@ def _story_rows(line: LineStory) -> Iterator[str]:
             yield f"    and {left_out} more"
     if left_out := len(line.entries[_MOST_ENTRIES:]):
         yield f"  and {counted(left_out, 'earlier change')}"
+    yield from _value_rows(line)
     if not line.stands:
         now, words = line.now and f"now: {line.now}", line.keywords and f"search: {line.keywords}"
         kept = f"kept as crystal {line.crystal[:12]}" if line.crystal else "kept in 'dreamd history'"
         yield f"  {listed('it has left', now, words, kept)}"
+
+
+def _value_rows(line: LineStory) -> Iterator[str]:
+    """Yield the values that changed from wording to wording, and those that no evidence of the line has."""
+    if line.values:
+        yield f"  its values: {one_row(', '.join(f'{one.value} since {one.at:%Y-%m-%d}' for one in line.values))}"
+    if line.unsupported:
+        missing = (line.text[one.start : one.end] for one in line.unsupported)
+        yield f"  not in its evidence: {one_row(', '.join(missing))}"
 
 
 def _entry_row(one: Entry) -> str:

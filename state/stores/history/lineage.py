@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
@@ -231,6 +231,18 @@ class Lineage:
         """Return the ids of the crystals that supported each of these lines, current or gone."""
         which = "WHERE line IN (SELECT value FROM json_each(?)) ORDER BY 1, version, 2"
         return self._evidence(which, json.dumps(list(lines)))
+
+    def evidence_through(self, lines: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """Return the ids of the crystals that supported each of these lines, or a line that it replaced."""
+        rows = self._connection.execute(
+            """WITH RECURSIVE back(line, former) AS (
+                   SELECT value, value FROM json_each(?)
+                   UNION SELECT back.line, lines.id FROM back
+                   JOIN lines ON successor = former AND successor <> '')
+               SELECT DISTINCT back.line, crystal FROM back JOIN evidence ON evidence.line = former ORDER BY 1, 2""",
+            (json.dumps(list(lines)),),
+        )
+        return {line: tuple(row[1] for row in group) for line, group in groupby(rows, key=lambda row: str(row[0]))}
 
     def rest_of(self, crystals: Iterable[str]) -> dict[str, tuple[str, ...]]:
         """Return the evidence of the lines whose wording these crystals have, by crystal; without it, none."""
