@@ -4,21 +4,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, tzinfo
 from functools import partial
-from typing import Annotated, Any
+from typing import Any
 
 from pydantic import Field
 
 from daemon.api.operations.memory import ChangeOfLine, change_lines, history, lines, memory_as_of
-from daemon.api.operations.search import memory_why
 from daemon.api.operations.sessions import session_list
-from daemon.dream.standing import Line, SectionLines, StandingLines
+from daemon.dream.standing import Line, SectionLines
 from daemon.pages.found import Chosen, found
 from daemon.pages.page import UNDO, Act, Ask, Cursor, Day, Done, Page, Start, undo_of
-from daemon.pages.templates import mark
 from daemon.pages.today import Beside
 from graphs.review import LineAction
 from state.document.sections import SectionName
-from state.errors import NotFoundError
 from state.stores.history.lineage import Version
 from state.zone import instant, local
 
@@ -89,7 +86,7 @@ def _now(ask: Ask, asked: MemoryQuery, today: date) -> Beside:
             id_: date.fromisoformat(end) + timedelta(days=1) for id_, end in ends.items() if end < today.isoformat()
         },
         # Ids of lines with words that nothing they rest on has.
-        "unsaid": frozenset[str](),
+        "unsaid": {one.id for section in reply.sections for one in section.lines if one.unsupported},
         "places": [name.value for name in SectionName],
     }
 
@@ -154,30 +151,6 @@ def day_named(day: date, today: date) -> str:
     return f"{day:%A}" if 1 < back < _WEEK_DAYS else f"{day.day} {day:%B}{year}"
 
 
-def _line(
-    ask: Ask,
-    id: Annotated[str, Field(pattern=r"^(?:L\d{1,9})?$")] = "",
-    mark: Annotated[str, Field(pattern="^(?:[0-9a-f]{20})?$")] = "",
-) -> Beside:
-    """Read a line by its id, or one that no version knows yet by the mark of its text."""
-    section, line = _standing(ask(lines), id, mark)
-    if not id and line is None:
-        raise NotFoundError("this line is not in MEMORY.md any more", "go back to the memory")
-    # Of a line that no version knows there is nothing to tell but that it is there.
-    known = ask(memory_why, text=id).lines if id else ()
-    history = next((one for one in known if one.id == id), None)
-    return {"section": section, "line": line, "history": history}
-
-
-def _standing(standing: StandingLines, id_: str, marked: str) -> tuple[str, Line | None]:
-    """Return the line that is meant with its section, if it is in the file."""
-    for section in standing.sections:
-        for line in section.lines:
-            if line.id == id_ if id_ else marked and not line.id and mark(line.text) == marked:
-                return section.name, line
-    return "", None
-
-
 def _change_line(ask: Ask, **fields: Any) -> Done:  # noqa: ANN401 - the fields of ChangeOfLine
     one = ChangeOfLine(**fields)
     done = ask(change_lines, changes=(one,))
@@ -188,4 +161,3 @@ def _change_line(ask: Ask, **fields: Any) -> Done:  # noqa: ANN401 - the fields 
 
 _EDITING = (Act(_change_line, "change", long=True, own_form=ChangeOfLine), UNDO)
 MEMORY = Page("memory", "Memory", _memory, acts=_EDITING, live=True, own_query=MemoryQuery)
-LINE = Page("line", "Line", _line, under="memory")

@@ -3,7 +3,8 @@
 from daemon.pages.dreams import DREAMS, ONE_DREAM
 from daemon.pages.find import FIND
 from daemon.pages.found import CRYSTAL
-from daemon.pages.memory import LINE, MEMORY
+from daemon.pages.line import LINE
+from daemon.pages.memory import MEMORY
 from daemon.pages.page import Page
 from daemon.pages.session import SESSION
 from daemon.pages.settings import SETTINGS

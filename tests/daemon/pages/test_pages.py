@@ -9,7 +9,7 @@ import pytest
 
 from daemon.api.operations.search import memory_bootstrap, memory_search
 from daemon.api.operations.table import OPERATIONS
-from daemon.pages.templates import environment, mark
+from daemon.pages.templates import environment
 from daemon.pages.views import PAGES
 from daemon.pages.window import MOST_WORKSPACES, Place, static_address, static_files
 from daemon.workspace.adoption import open_workspace
@@ -20,7 +20,7 @@ from tests.daemon.http.house import OwnHouse
 from tests.daemon.http.running import Running
 from tests.daemon.pages.browser import HTMX, Browser, text_of, windowed
 from tests.daemon.pages.conftest import Asking
-from tests.daemon.pages.lives import ASKING, COFFEE, NOW, PREFACE, TEA, changed_by_a_model, live
+from tests.daemon.pages.lives import ASKING, COFFEE, NOW, TEA, changed_by_a_model, live
 from tests.daemon.pages.parsed import Parsed
 
 QUESTIONS = {"Who approves refunds?": "miss", "Why <script>alert(1)</script>?": "question"}
@@ -172,19 +172,6 @@ def test_a_dream_that_made_nothing_shows_why(
     assert said in text
     assert ("<b>the reason</b>" in text) is (outcome != "running")
     assert ("gather 3 notes 1.5 s" in text) is (outcome != "skipped")
-
-
-def test_a_line_says_where_it_comes_from_beside_the_page_and_alone(browser: Browser, full: Asking) -> None:
-    sections = browser.get(f"/w/{full.name}/memory.json").json["lines"]["sections"]
-    (line,) = (one["id"] for section in sections for one in section["lines"] if one["text"] == TEA)
-    alone, beside = (browser.get(f"/w/{full.name}/line?id={line}", headers) for headers in ({}, HTMX))
-    for page in (alone, beside):
-        assert "What changed it" in text_of(page)
-        assert text_of(page).count(TEA) >= 2
-    assert b'id="said"' not in beside.body
-    html = browser.get(f"/w/{full.name}/memory").body.decode()
-    assert f'hx-get="/w/{full.name}/line?id={line}"' in html
-    assert f"mark={mark(PREFACE)}" not in html  # what no dream touches is edited in the file
 
 
 @pytest.mark.parametrize("deed", ["dream", "restore 7", "forget", "doctor"])
