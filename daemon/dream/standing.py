@@ -14,7 +14,7 @@ from graphs.review import AUTHOR as OWNER
 from state.changes.change import CurrentLine
 from state.changes.owner import IMPORTANCE, match
 from state.changes.support import Said, unsupported
-from state.changes.values import Span, names_in
+from state.changes.values import LETTERS, Span, names_in
 from state.crystals.crystal import Crystal, Origin
 from state.document.document import Block, Part, parse
 from state.document.pointer import parse_pointer
@@ -145,7 +145,9 @@ def unsupported_in(store: Store, texts: Mapping[str, str], memory: str) -> dict[
         return tuple(Said(f"{one.speaker} {one.text}", local(one.created_at, zone).date()) for one in texts)
 
     whole = {line: said(ids) for line, ids in rests.items() if known.keys() >= set(ids)}
-    return {line: unsupported(texts[line], evidence, names) for line, evidence in whole.items() if evidence}
+    # With the names in it alone, what is known of a line holds until it changes itself.
+    own = {line: names.intersection(LETTERS.findall(texts[line])) for line, evidence in whole.items() if evidence}
+    return {line: unsupported(texts[line], whole[line], own[line]) for line in own}
 
 
 def _marked(store: Store, sections: Sequence[SectionLines], memory: str) -> tuple[SectionLines, ...]:
