@@ -32,9 +32,10 @@ def _sheet(
     crystal: Annotated[str, Field(pattern=rf"^(?:[0-9a-f]{{32}}{_WHICH})?$")] = "",
 ) -> Beside:
     """Read where it says what a line or a crystal says, or one sentence of it."""
+    if name := line or crystal:
+        return _found(ask, name)
     ask(forgotten, limit=_FORGOTTEN)
-    name = line or crystal
-    return _found(ask, name) if name else {}
+    return {}
 
 
 def _found(ask: Ask, name: str) -> dict[str, object]:

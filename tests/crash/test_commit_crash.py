@@ -18,8 +18,11 @@ from pathlib import Path
 import pytest
 
 from daemon.dream.standing import standing_lines
+from daemon.journal.correct import put_right
 from daemon.journal.lines import change
+from daemon.journal.mentions import subject_of
 from daemon.journal.restore import restore
+from daemon.journal.undo import undo
 from daemon.workspace.retention import sweep
 from daemon.workspace.stores import Store, utc_now
 from graphs.review import LineAction, Wish
@@ -130,10 +133,34 @@ def changed(workspace: Workspace, _: Prepared, further: str) -> bool:
     return done
 
 
+def corrects(store: Store, _: Prepared) -> None:
+    put_right(store, subject_of(store, TEA), MINE, ())
+
+
+def corrected(workspace: Workspace, _: Prepared, further: str) -> bool:
+    """Line, tombstone and crystals say the same, and all of it is taken back at once."""
+    with opened(workspace) as store:
+        done = MINE in lines(workspace)
+        assert set(lines(workspace)) == {BY_HAND, PORT, LEDGER, MINE if done else TEA}
+        assert store.lineage.tombstones() == ([TEA] if done else [])
+        owners = store.connection.execute("SELECT 1 FROM supersessions WHERE cause = 'owner'").fetchall()
+        assert bool(owners) is done
+        if further and done:
+            undo(store, [str(store.lineage.last_version())])
+            assert store.lineage.tombstones() == []
+        if further:
+            dreamt(store, further)
+            assert {BY_HAND, *OLD_NOTES, further} <= set(lines(workspace))
+    return done
+
+
 COMMIT = Act(lambda store, ready: store.memory.commit(ready.dream), committed)
 RESTORE = Act(lambda store, _: restore(store, 1), restored)
 LINES = Act(change_lines, changed)
-ACTS = pytest.mark.parametrize("act", [COMMIT, RESTORE, LINES], ids=["commit", "restore", "lines"])
+CORRECT = Act(corrects, corrected)
+ACTS = pytest.mark.parametrize(
+    "act", [COMMIT, RESTORE, LINES, CORRECT], ids=["commit", "restore", "lines", "correct"]
+)
 
 
 @pytest.fixture(autouse=True)
@@ -207,7 +234,7 @@ def test_a_loss_of_power_leaves_the_old_version_or_the_new_one(act: Act, ready: 
 
     every_fault((Fault.CRASH, Fault.TORN_CRASH), ready.copied, scenario)
     assert worlds > share(100)
-    assert left >= ({"MEMORY", "scratch"} if is_whole() and act is not LINES else {"MEMORY"})
+    assert left >= ({"MEMORY", "scratch"} if is_whole() and act not in (LINES, CORRECT) else {"MEMORY"})
 
 
 @pytest.mark.full

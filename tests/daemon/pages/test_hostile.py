@@ -154,7 +154,7 @@ def test_what_an_act_says_again_stays_text(visit: Visit, chosen: HostileText) ->
         page.goto(f"/w/{visit.name}/wrong")
         page.fill("#text", chosen.text)
         page.get_by_role("button", name="Erase every trace…").click()
-        page.get_by_role("heading", name="Every trace of it").wait_for()
+        page.get_by_role("heading", name="What goes").wait_for()
         assert chosen.mark in page.inner_text("#main")
         assert born(seen) == []
         for address in (f"/w/{visit.name}/line?id={quote(chosen.label)}", f"/w/{visit.name}/{quote(chosen.label)}"):
