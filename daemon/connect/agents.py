@@ -185,12 +185,13 @@ def agent_of(name: str) -> Agent:
 
 
 def installed(place: Place) -> tuple[Agent, ...]:
-    """Return the agents that this user has: a program on the PATH, or a folder in the home."""
+    """Return the agents that this user has."""
+    return tuple(one for one in AGENTS if is_installed(one, place))
 
-    def is_there(agent: Agent) -> bool:
-        return any(map(place.which, agent.programs)) or bool(agent.folder and (place.home / agent.folder).is_dir())
 
-    return tuple(filter(is_there, AGENTS))
+def is_installed(agent: Agent, place: Place) -> bool:
+    """Return whether this user has the agent: a program on the PATH, or a folder in the home."""
+    return any(map(place.which, agent.programs)) or bool(agent.folder and (place.home / agent.folder).is_dir())
 
 
 def changes(agent: Agent, place: Place) -> list[str]:

@@ -7,7 +7,7 @@ only reaches the daemon, is said in `daemon.config.change`.
 import os
 import shlex
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Arg, operation
@@ -18,6 +18,10 @@ from daemon.config.paths import program, service_command
 from daemon.config.settings import Config, checked
 from daemon.models.choices import ModelChoice, Tried, key_of, model_choices
 from state.errors import DreamdError, ForbiddenError, NotFoundError, NothingToDoError, StorageError
+
+if TYPE_CHECKING:
+    from daemon.connect.agents import Agent
+    from daemon.connect.place import Place
 
 LONGEST_KEY = 100
 LONGEST_VALUE = 100
@@ -202,8 +206,10 @@ def _standing(one: Connection) -> str:
 def connections(_: WorkspaceAccess) -> Connections:
     """Return the agents that dreamd can connect, and what that would run and write."""
     from daemon.connect.agents import AGENTS
+    from daemon.connect.place import Place
 
-    return Connections(tuple(_connection(agent.name) for agent in AGENTS))
+    place = Place(program(), os.environ)
+    return Connections(tuple(_connection(one, place) for one in AGENTS))
 
 
 @operation("connect_agent", remote=False, long=True, text=lambda one: f"{one.title}: {_standing(one)}", operator=True)
@@ -216,20 +222,20 @@ def connect_agent(
     from daemon.connect.agents import agent_of, connect, disconnect
     from daemon.connect.place import Place
 
-    (disconnect if undo else connect)(agent_of(name), Place(program(), os.environ))
-    return _connection(name)
-
-
-def _connection(name: str) -> Connection:
-    from daemon.connect.agents import agent_of, changes, installed, remains
-    from daemon.connect.place import Place
-
     agent, place = agent_of(name), Place(program(), os.environ)
-    is_installed = agent in installed(place)
+    (disconnect if undo else connect)(agent, place)
+    return _connection(agent, place)
+
+
+def _connection(agent: "Agent", place: "Place") -> Connection:
+    from daemon.connect.agents import changes, is_installed, remains
+    from state.secrets.policy import DEFAULT as REDACTION
+
+    found, name, title = is_installed(agent, place), agent.name, agent.title
     try:
-        missing, there = changes(agent, place) if is_installed else [], remains(agent, place)
+        missing, there = changes(agent, place) if found else [], remains(agent, place)
     except DreamdError as error:
-        return Connection(name, agent.title, is_installed, False, (), error.what, error.advice)  # noqa: FBT003
+        return Connection(name, title, installed=found, connected=False, problem=error.what, advice=error.advice)
     is_connected = bool(there) and not missing
-    plan = tuple(there if is_connected else missing)
-    return Connection(name, agent.title, is_installed, is_connected, plan, advice=agent.advice)
+    plan = tuple(map(REDACTION.of, there if is_connected else missing))  # it quotes what a file has now
+    return Connection(name, title, found, is_connected, plan, "", agent.advice)

@@ -220,7 +220,11 @@ def test_a_model_is_tried_before_it_is_chosen(owner: Owner, monkeypatch: pytest.
 def test_an_agent_is_connected_as_the_page_said_and_taken_out_again(owner: Owner, tmp_path: Path) -> None:
     settings = tmp_path / ".cursor/mcp.json"
     settings.write_text('{"mcpServers": {"mine": {"command": "x"}}}')
+    hooks = '{"hooks": {"sessionStart": [{"command": "greet --key sk-ant-api03-abcdefghijklmnop"}]}}'
+    (tmp_path / ".cursor/hooks.json").write_text(hooks)
     before, page = settings.read_bytes(), text_of(owner.page)
+    assert "greet --key" in page
+    assert "abcdefghijklmnop" not in page
     assert f"{settings}: mcpServers.dreamd" in page
     assert "Not found here: Claude Code, Codex, Gemini CLI" in page
     done = owner.act("connect", HTMX, name="cursor")
@@ -228,11 +232,15 @@ def test_an_agent_is_connected_as_the_page_said_and_taken_out_again(owner: Owner
     assert "enable the server once in its settings, under MCP" in text_of(done)
     assert b'"dreamd"' in settings.read_bytes()
     assert "Cursor is not connected any more" in text_of(owner.undone(done))
-    assert (settings.read_bytes(), (tmp_path / ".cursor/hooks.json").exists()) == (before, False)
+    assert (settings.read_bytes(), (tmp_path / ".cursor/hooks.json").read_text()) == (before, hooks)
     assert owner.act("connect", HTMX, name="no-such").status == 400
 
 
-def test_everything_is_examined_at_a_press(owner: Owner) -> None:
-    found = text_of(owner.act("doctor", HTMX))
+def test_everything_is_examined_at_a_press_which_leaves_no_row(owner: Owner) -> None:
+    answer = owner.act("doctor", HTMX)
+    found = text_of(answer)
+    assert (answer.status, b"<!doctype" in answer.body) == (200, False)
     assert re.search(r"Nothing is wrong\.|\d+ things? to look at\.", found)
-    assert "config: " in found
+    assert "ok config: " in found
+    assert re.search("(warning|problem) embeddings: ", found)
+    assert Asking(owner.browser.server, owner.name).ledger == []
