@@ -31,7 +31,7 @@ from tests.support.working import SECRET
 
 # What differs between two calls that ask the same: moments, ids, what is reckoned of them, this process.
 _MOVING = re.compile(
-    r"_\d{8}-\d{6}|\bnow\b|\d+ (?:s|min)\b(?: ago)?|\d+\.\d\d+(?: █+)?|\d+ ms"
+    r"_\d{8}-\d{6}|\bnow\b|[\d.]+ (?:s|min)\b(?: ago)?|\d+\.\d\d+(?: █+)?|\d+ ms"
     r"|\d{4}-\d\d-\d\d[T ][\d:.]+Z?|\d\d:\d\d(?::\d\d)?Z?|[0-9a-f]{8,}"
 )
 _REDONE = ("age_days", "score", "at", "seconds", "bytes", "cosine", "size", "oldest_seconds", "later")
