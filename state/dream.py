@@ -64,6 +64,9 @@ MERGED = "merged"
 OWNERS_EDITS = frozenset((HUMAN, MERGED, EDIT))
 """The causes of versions whose new lines are their owner's own words."""
 
+OWNERS = OWNERS_EDITS | {RESTORE, REVIEW, UNDO}
+"""The causes of versions that their owner made."""
+
 REPAIRED = "repair"
 """The cause of a version found in the file when state.db was restored from an older copy."""
 

@@ -9,13 +9,11 @@ from enum import StrEnum
 
 from daemon.journal.dream import DreamRun
 from state.budget import Spend
-from state.dream import EDIT, HUMAN, MERGED, RESTORE, REVIEW, UNDO
+from state.dream import EDIT, OWNERS, RESTORE, REVIEW, UNDO
 from state.stores.database.tables import Run
 from state.stores.history.lineage import Version
 from state.text.words import counted
 
-OWNERS = frozenset((EDIT, HUMAN, MERGED, RESTORE, REVIEW, UNDO))
-"""The causes of versions that their owner made."""
 _OWNERS_RUNS = ("edit by ", "restore of ", "review: ", "undo of ")
 _TIMES = ("", "once", "twice", "three times", "four times", "five times")
 _TOPICS, _LONGEST_TOPIC = 3, 40
@@ -263,16 +261,15 @@ def owners_acts(runs: Iterable[DreamRun]) -> Sentence:
 
 def _acts(made: Version) -> dict[str, int]:
     """Return how many of each act a version of its owner has; 0: an act that is not counted."""
-    match made.cause:
-        case "review":
-            answers = re.findall(r"(accepted|declined) ([\d, ]+)", made.reason)
-            return {word: numbers.count(",") + 1 for word, numbers in answers}
-        case "edit":
-            edits = re.findall(r"(\d+) (\w+)", made.reason)
-            return {"put right" if word == "wrong" else word: int(count) for count, word in edits}
-        case "undo":
-            return {"undid": made.reason.count(",") + 1}
-        case "restore":
-            return {f"restored {made.reason}": 0}
+    if made.cause == REVIEW:
+        answers = re.findall(r"(accepted|declined) ([\d, ]+)", made.reason)
+        return {word: numbers.count(",") + 1 for word, numbers in answers}
+    if made.cause == EDIT:
+        edits = re.findall(r"(\d+) (\w+)", made.reason)
+        return {"put right" if word == "wrong" else word: int(count) for count, word in edits}
+    if made.cause == UNDO:
+        return {"undid": made.reason.count(",") + 1}
+    if made.cause == RESTORE:
+        return {f"restored {made.reason}": 0}
     words = {"added": made.added, "edited": made.revised, "deleted": made.closed}
     return {word: count for word, count in words.items() if count} or {"edited the file": 0}

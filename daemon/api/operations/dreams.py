@@ -9,6 +9,7 @@ from pydantic import Field
 
 from daemon.api.access import DREAM_COMMAND, WorkspaceAccess
 from daemon.api.operations.operation import Arg, operation
+from daemon.api.operations.request import Moment
 from daemon.api.shapes import ago, duration, facts, listed, one_row
 from daemon.api.words import (
     author_words,
@@ -20,6 +21,9 @@ from daemon.api.words import (
 )
 from daemon.dream.run import Mode, Outcome
 from daemon.journal.dream import DreamDetails, DreamRun, described, details, run_of_version, unified_diff
+from daemon.journal.life import MOST_DAYS, Life
+from daemon.journal.life import life as life_of
+from daemon.journal.summary import Kind
 from daemon.models.dreamer import who_dreams
 from daemon.observability.printable import visible
 from daemon.workspace.status import LastDream, Spending, Status, status
@@ -28,9 +32,11 @@ from state.changes.change import Change, CurrentLine
 from state.document.operations import Why
 from state.document.pointer import parse_pointer
 from state.dream import Dream, Reason
-from state.errors import UsageError
+from state.errors import StorageError, UsageError
+from state.stores.database.moments import from_text, to_text
 from state.stores.database.tables import Act
 from state.stores.history.bootstraps import BootstrapReceipt
+from state.stores.history.ledger import Which
 from state.text.words import counted
 
 _REASONS = {"manual": Reason.MANUAL, "session-end": Reason.SESSION_END}
@@ -249,17 +255,44 @@ class DreamPage:
 def dreams(
     access: WorkspaceAccess,
     limit: Limit = 50,
-    cursor: Annotated[Id, Arg("next_cursor of the page before")] = "",
+    cursor: Annotated[str, Arg("next_cursor of the page before", max_length=200)] = "",
     outcome: Annotated[
         Literal["", "committed", "dry", "skipped", "rejected", "failed", "running"],
         Arg("Those that ended so; empty: all"),
     ] = "",
+    kind: Annotated[Kind | None, Arg("Those of this kind: 'dream' changed something, 'owner' was no dream")] = None,
+    since: Annotated[Moment | None, Arg("Those that began then or later")] = None,
+    until: Annotated[Moment | None, Arg("Those that began before")] = None,
 ) -> DreamPage:
-    """Return the dreams that ran, those that were skipped too, with what they cost and changed; the newest first."""
+    """Return the dreams that ran, those that were skipped too, with what they cost and changed; the newest first.
+
+    What the owner did between them is among them.
+    """
     with access.read() as store:
-        runs = store.ledger.runs(limit + 1, cursor, outcome)
+        which = Which(outcome, kind or "", since, until)
+        runs = store.ledger.told(limit + 1, which, _place(cursor) if cursor else ("9", ""))
         page = runs[:limit]
-        return DreamPage(described(store, page), page[-1].id if len(runs) > len(page) else None)
+        following = f"{to_text(page[-1].started_at)} {page[-1].id}" if len(runs) > len(page) else None
+        return DreamPage(described(store, page), following)
+
+
+def _place(cursor: str) -> tuple[str, str]:
+    """Return the moment and the id of the last run of the page before. Raise UsageError."""
+    at, _, dream = cursor.partition(" ")
+    try:
+        return to_text(from_text(at)), dream
+    except (StorageError, ValueError, OverflowError) as error:
+        raise UsageError(f"{cursor!r:.60} is no cursor of this list", "begin without a cursor") from error
+
+
+@operation("life", reads=True)
+def life(
+    access: WorkspaceAccess,
+    days: Annotated[int, Arg("So many days, today included", ge=1, le=MOST_DAYS)] = 30,
+) -> Life:
+    """Return what happened to MEMORY.md by hour, day or week: lines of each section, changes, cost, failures."""
+    with access.read() as store:
+        return life_of(store, days, utc_now())
 
 
 @operation("dream_details", reads=True)

@@ -9,12 +9,12 @@ from datetime import datetime
 
 from state.budget import Spend
 from state.document.operations import Refusal
-from state.dream import Evidence
-from state.errors import NotFoundError, UsageError
+from state.dream import OWNERS, Evidence
+from state.errors import NotFoundError
 from state.secrets.policy import DEFAULT, Redaction
 from state.stores.database.connection import transaction, unsynced
 from state.stores.database.meta import Meta
-from state.stores.database.moments import from_text, to_text
+from state.stores.database.moments import from_text, optional_text, to_text
 from state.stores.database.tables import Act, CallRow, RejectionRow, Run, StepRow
 
 # The answers paid by a dream that was killed are used again.
@@ -39,6 +39,36 @@ SELECT id, (SELECT figures FROM steps WHERE dream = d.id AND node = 'gather' ORD
          ORDER BY started_at LIMIT 1) END
 FROM dreams d WHERE outcome IN ('failed', 'rejected') AND id IN (SELECT value FROM json_each(?))
 """
+_TOLD = """
+SELECT * FROM (
+    SELECT d.id, started_at, ended_at, d.reason, outcome, detail, version, times
+    FROM dreams d LEFT JOIN versions v ON v.number = d.version
+    WHERE (started_at, d.id) < (:at, :id) AND started_at >= :since AND started_at < :until
+    AND :outcome IN ('', outcome) AND :kind IN ('', CASE
+        WHEN outcome IN ('failed', 'rejected') THEN 'failed' WHEN outcome <> 'committed' THEN outcome
+        WHEN version IS NULL THEN 'nothing'
+        WHEN cause IN (SELECT value FROM json_each(:owners)) THEN 'owner' ELSE 'dream' END)
+    ORDER BY started_at DESC, d.id DESC LIMIT :limit)
+UNION ALL SELECT * FROM (
+    SELECT '', at, at, cause, 'committed', '', number, 1 FROM versions
+    WHERE dream = '' AND number > 0 AND cause IN (SELECT value FROM json_each(:owners))
+    AND (at, '') < (:at, :id) AND at >= :since AND at < :until
+    AND :outcome IN ('', 'committed') AND :kind IN ('', 'owner')
+    ORDER BY at DESC LIMIT :limit)
+ORDER BY started_at DESC, id DESC LIMIT :limit"""
+# What versions did in each span of time, then what runs cost that made none, and how many of them failed.
+_HAPPENED = """
+WITH spans AS (SELECT key AS place, value ->> 0 AS start, value ->> 1 AS stop FROM json_each(?1))
+SELECT place, max(number) AS number, sections, max(dream) AS dream, count(*) AS runs, 0 AS failed,
+    sum(cause IN (SELECT value FROM json_each(?2))) AS yours, sum(added) AS added, sum(revised) AS revised,
+    sum(recalled) AS recalled, sum(evicted) AS evicted, sum(closed) AS closed, sum(usd) AS usd
+FROM spans CROSS JOIN versions ON at >= start AND at < stop WHERE number > 0 GROUP BY place
+UNION ALL
+SELECT place, NULL, '', max(id), count(*), sum(outcome <> 'committed'), 0, 0, 0, 0, 0, 0,
+    sum((SELECT coalesce(sum(calls.usd), 0.0) FROM calls WHERE calls.dream = dreams.id))
+FROM spans CROSS JOIN dreams ON started_at >= start AND started_at < stop
+WHERE outcome IN ('committed', 'failed', 'rejected') AND version IS NULL GROUP BY place
+ORDER BY place"""
 ENOUGH = 3
 """After a model has left an input out of this many dreams, none is asked about it again."""
 # So many times that an input was left out are known; one left out longer ago may be tried again.
@@ -88,6 +118,42 @@ class PaidStep(Finished):
     tokens: int
 
 
+@dataclass(frozen=True, slots=True)
+class Which:
+    """Which runs: those that ended so, of this kind, and that began in this span of time; empty: all.
+
+    The kinds are failed (also rejected), skipped, running, owner, dream (it changed something) and nothing.
+    """
+
+    outcome: str = ""
+    kind: str = ""
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """What happened in the span of time at this place: by versions, or by runs that made none (`number` is None).
+
+    `yours` are versions that the owner made, `dream` is the id of the last of these `runs`; `sections` are the lines
+    of each section after the last version, as JSON.
+    """
+
+    place: int
+    number: int | None
+    sections: str
+    dream: str
+    runs: int
+    failed: int
+    yours: int
+    added: int
+    revised: int
+    recalled: int
+    evicted: int
+    closed: int
+    usd: float
+
+
 class Ledger:
     """What was done in one workspace, in state.db. Texts that may quote something are redacted."""
 
@@ -122,19 +188,23 @@ class Ledger:
         """Return the latest run without an end: it was killed or is still running."""
         return next(iter(self._runs("WHERE outcome = 'running' ORDER BY started_at DESC LIMIT 1")), None)
 
-    def runs(self, limit: int, last: str = "", outcome: str = "") -> list[Run]:
-        """Return the last runs before the run `last` ("": all), newest first, optionally of one outcome.
+    def runs(self, limit: int) -> list[Run]:
+        """Return the last runs, newest first."""
+        return self._runs("ORDER BY started_at DESC, id DESC LIMIT ?", limit)
 
-        Raise UsageError if `last` is no longer in the ledger.
-        """
-        before = "9"  # sorts after every timestamp
-        if last:
-            row = self._connection.execute("SELECT started_at FROM dreams WHERE id = ?", (last,)).fetchone()
-            if row is None:
-                raise UsageError(f"{last!r:.60} is not in the ledger any more", "begin without a cursor")
-            before = row["started_at"]
-        which = "(started_at, id) < (?, ?) AND ? IN ('', outcome) ORDER BY started_at DESC, id DESC LIMIT ?"
-        return self._runs(f"WHERE {which}", before, last, outcome, limit)
+    def told(self, limit: int, which: Which, before: tuple[str, str] = ("9", "")) -> list[Run]:
+        """Return the last runs before this moment and id, and what the owner saved in an editor, newest first."""
+        given = {
+            "at": before[0],
+            "id": before[1],
+            "outcome": which.outcome,
+            "kind": which.kind,
+            "since": optional_text(which.since) or "",
+            "until": optional_text(which.until) or "9",  # sorts after every timestamp
+            "limit": limit,
+            "owners": json.dumps(sorted(OWNERS)),
+        }
+        return [Run.table.value(Run, row) for row in self._connection.execute(_TOLD, given)]
 
     def run(self, dream: str) -> Run:
         """Return the run with this id, or the only run whose id has this prefix. Raise NotFoundError."""
@@ -199,6 +269,19 @@ class Ledger:
             notes = int(read[1].replace(",", "")) if read else 0
             found[dream] = notes, from_text(taken_at) if taken_at else None
         return found
+
+    def happened(self, spans: Iterable[tuple[datetime, datetime]]) -> list[Happened]:
+        """Return what happened in these spans of time, in their order; nothing of one in which nothing did."""
+        given = json.dumps([[to_text(start), to_text(stop)] for start, stop in spans])
+        return [Happened(*row) for row in self._connection.execute(_HAPPENED, (given, json.dumps(sorted(OWNERS))))]
+
+    def first(self) -> datetime | None:
+        """Return when the first version was made that is known, or the first run began; None before both."""
+        (at,) = self._connection.execute(
+            "SELECT min(at) FROM (SELECT min(at) AS at FROM versions WHERE number > 0"
+            " UNION ALL SELECT min(started_at) FROM dreams)"
+        ).fetchone()
+        return from_text(at) if at else None
 
     def replay(self, dream: str, digest: str) -> str | None:
         """Return the stored usable answer to this dream's request; None if there is none."""

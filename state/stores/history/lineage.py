@@ -190,6 +190,18 @@ class Lineage:
             found[number] = (*found.get(number, ()), text)
         return found
 
+    def sections_before(self, at: datetime) -> str:
+        """Return how many lines each section had at this moment, as JSON."""
+        query = "SELECT sections FROM versions WHERE at < ? AND number > 0 ORDER BY at DESC, number DESC LIMIT 1"
+        return self._first(query, to_text(at)) or "{}"
+
+    def lost(self, since: datetime) -> int:
+        """Return how many lines were evicted since this moment and are no crystals any more."""
+        query = """SELECT count(*) FROM lines WHERE fate = 'evicted' AND section <> ?
+                   AND died_in > (SELECT coalesce(max(number), 0) FROM versions WHERE at < ?)
+                   AND NOT EXISTS (SELECT 1 FROM crystals WHERE crystals.id = lines.crystal)"""
+        return int(self._first(query, _POINTERS.value, to_text(since)))
+
     # Lines.
 
     def next_line(self) -> int:
