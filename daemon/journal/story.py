@@ -226,7 +226,11 @@ def latest_entries(store: Store, limit: int, version: int | None = None, since: 
 
 def entries_of(store: Store, record: Dream) -> tuple[Entry, ...]:
     """Return the changes of a version in their order."""
-    return tuple(_told(store, record, place, one) for place, one in _named(record))
+    page = page_of(store)
+    return tuple(
+        replace(_told(store, record, place, one), undoable=inverse_of(one, page) is not None)
+        for place, one in _named(record)
+    )
 
 
 def _entries(store: Store, number: int, page: Page) -> Iterator[Entry]:
@@ -252,7 +256,7 @@ def _told(store: Store, record: Dream, place: int, change: Change) -> Entry:
         at=record.at,
         cause=record.cause,
         why=change.why.value,
-        section=(*change.come, *change.gone)[0].section.value,
+        section=_section(change).value,
         old=_wordings(store, change.gone),
         new=_wordings(store, change.come),
         evidence=evidence_of(store, change.evidence),
@@ -261,6 +265,12 @@ def _told(store: Store, record: Dream, place: int, change: Change) -> Entry:
         author=record.usage.model or record.author,
         prompts=record.usage.prompts,
     )
+
+
+def _section(change: Change) -> SectionName:
+    """Return where the change is; of a line that left for a pointer, where it was."""
+    sections = [line.section for line in (*change.come, *change.gone)]
+    return next((one for one in sections if one is not SectionName.POINTERS), sections[0])
 
 
 def _wordings(store: Store, lines: Sequence[CurrentLine]) -> tuple[Wording, ...]:

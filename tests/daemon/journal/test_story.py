@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.dream.run import Mode, dream_now
-from daemon.journal.story import LineStory, story_of_line
+from daemon.journal.story import LineStory, latest_entries, story_of_line
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store
 from state.changes.change import Change
@@ -119,6 +119,12 @@ def test_a_line_that_its_owner_typed_says_so_and_when(dreamd: Caller, tmp_path: 
         connection.execute("UPDATE versions SET text = '', record = '' WHERE number = 2")
     assert f"  version 2 added {datetime.now(UTC):%Y-%m-%d} " in told("The desk is oak")
     assert "your edit\n" in told("The desk is oak")
+
+
+def test_a_line_that_left_for_a_pointer_is_a_change_of_the_section_where_it_was(lived: Store) -> None:
+    (left, *_) = latest_entries(lived, 3)
+    assert (left.name, left.why, left.section) == ("3.1", "evicted", BOND)
+    assert [one.id for one in (*left.old, *left.new)] == ["L2", "L3"]
 
 
 def test_standing_lines_come_first_and_a_history_that_was_deleted_leaves_the_ledger(lived: Store) -> None:
