@@ -45,6 +45,7 @@ def restore(store: Store, number: int) -> Dream:
     now = utc_now()
     changes = _as_weighed(restored_text(standing, text, now, store.lineage.as_it_was), standing, store, number)
     dreamt, redreamt = _consumed_by(later)
+    taken = store.crystals.taken_in((*dreamt, *redreamt))  # a dream that made no version may have taken some in
     unsaid = (*lost, *store.lineage.emptied_after(number))
     unread = (one for version in unsaid for one in store.crystals.dreamt_in(version))
     present = {normalise(block.text) for _, block in parse(text).lines()}
@@ -60,8 +61,8 @@ def restore(store: Store, number: int) -> Dream:
         after=text,
         mood=mood(store.feelings.levels(now)),
         changes=numbered(_pointing(store.lineage, changes), store.lineage.next_line()),
-        dreamt=tuple(dict.fromkeys((*dreamt, *unread))),
-        redreamt=redreamt,
+        dreamt=tuple(dict.fromkeys((*(one for one in dreamt if one in taken), *unread))),
+        redreamt=tuple(one for one in redreamt if one not in taken),
         remarks=_remarks(store.notes, number, later),
         tombstones=tuple(one for one in (*lifted, *again) if normalise(one) not in present),
         lifted_tombstones=tuple(

@@ -346,6 +346,10 @@ class Crystals:
         """Return the ids of the crystals that the dream of this version took in."""
         return self._ids("dreamt_in = ? ORDER BY key", version)
 
+    def taken_in(self, ids: Iterable[str]) -> set[str]:
+        """Return those of these crystals that a dream took in."""
+        return set(self._ids(f"dreamt_in IS NOT NULL AND id {_LISTED}", json.dumps(list(ids))))
+
     def mark_dreamt(self, ids: Iterable[str], version: int, newest: int = 0) -> None:
         """Mark these crystals as taken in by the dream of this version, unless an earlier dream took them in.
 

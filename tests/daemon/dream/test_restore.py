@@ -9,17 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from daemon.config.settings import Config, DreamSection
 from daemon.dream.proposals import open_proposals, settle
 from daemon.dream.run import Mode, dream_now
+from daemon.journal.lines import change
 from daemon.journal.restore import restore
 from daemon.journal.undo import undo
 from daemon.workspace.adoption import init_workspace
+from daemon.workspace.document import page_of
 from daemon.workspace.stores import Store, open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
+from graphs.review import LineAction, Wish
 from state.document.asking import Ask
 from state.dream import Reason
 from state.errors import NotFoundError, NothingToDoError
@@ -71,7 +74,10 @@ SAID = (
 
 DEEDS = st.one_of(
     st.tuples(st.just("dream"), st.sets(st.integers(0, len(SAID) - 1), min_size=1, max_size=3)),
-    st.tuples(st.sampled_from(("accept", "decline", "restore", "undo", "undo a restore")), st.integers(0, 9)),
+    st.tuples(
+        st.sampled_from(("accept", "decline", "restore", "undo", "undo a restore", "edit", "pin", "delete")),
+        st.integers(0, 9),
+    ),
 )
 
 
@@ -95,6 +101,11 @@ def do(store: Store, deed: str, what: Any) -> None:
     elif deed in ("accept", "decline"):
         waiting = [one.number for one, _ in open_proposals(store)][: what % 3 + 1]
         settle(store, *((waiting, ()) if deed == "accept" else ((), waiting)))
+    elif deed in ("edit", "pin", "delete"):
+        lines = [line for line in page_of(store).lines.values() if not line.pinned]
+        for line in lines[what % 5 :][:1]:
+            text = f"{line.text}, she says" if deed == "edit" else ""
+            change(store, [Wish(LineAction(deed), line.id, expected=line.text, text=text)])
     elif deed == "undo":
         with suppress(NotFoundError):  # it changed no line
             undo(store, [str(what % last + 1)])
@@ -104,7 +115,22 @@ def do(store: Store, deed: str, what: Any) -> None:
 
 def standing(store: Store) -> dict[str, object]:
     read = store.connection.execute
+    authors, evidence = store.lineage.authors(), store.lineage.evidence()
     return {
+        "lines": sorted(
+            (
+                line.text,
+                line.section,
+                line.importance,
+                line.trust,
+                line.born_at,
+                line.until,
+                line.pinned,
+                authors[line.id],
+                evidence.get(line.id, ()),
+            )
+            for line in page_of(store).lines.values()
+        ),
         "document": store.workspace.document.read_text(encoding="utf-8"),
         "pending": [note.text for note in tuple(store.notes.each_pending())],
         "dreamt": {row["id"] for row in read("SELECT id FROM crystals WHERE dreamt_in IS NOT NULL")},
@@ -112,6 +138,7 @@ def standing(store: Store) -> dict[str, object]:
     }
 
 
+@example([("dream", {0, 3}), ("undo", 9), ("restore", 0), ("dream", {0})], [2])
 @given(st.lists(DEEDS, min_size=1, max_size=6), st.lists(st.integers(0, 9), min_size=1, max_size=3))
 @examples(60, deadline=None)
 def test_an_undone_restore_leaves_everything_as_it_was(deeds: list[tuple[str, Any]], versions: list[int]) -> None:
