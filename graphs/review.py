@@ -28,7 +28,7 @@ from state.document.document import parse
 from state.document.operations import Action, Operation, Refusal, Why
 from state.document.pointer import parse_pointer
 from state.document.sections import SectionName
-from state.dream import EDIT, RESTORE, REVIEW, UNDO, Answer, Corrected, Dream, Evidence, Kind, Snapshot, Usage
+from state.dream import EDIT, REVIEW, UNDO, Answer, Corrected, Dream, Evidence, Kind, Snapshot, Usage
 from state.text.words import normalise, numbers
 from state.trust import Trust
 
@@ -53,8 +53,6 @@ _DONE = {
     LineAction.EDIT: "edited", LineAction.DELETE: "deleted", LineAction.PIN: "pinned", LineAction.UNPIN: "unpinned",
     LineAction.ADD: "added",
 }  # fmt: skip
-BY_OWNER = frozenset((EDIT, REVIEW, UNDO, RESTORE))
-"""Causes of versions whose lines their owner wrote."""
 _PINS = (LineAction.PIN, LineAction.UNPIN)
 _WRITES = frozenset((Action.ADD, Action.REVISE, Action.MERGE, Action.RECALL))
 

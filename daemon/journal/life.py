@@ -47,7 +47,8 @@ class Span:
 class Life:
     """The spans from `start` to `stop` in which something happened; each is of so many `hours`.
 
-    `before` are the lines of each section at the start. `lost` lines were put away and are in no crystal any more.
+    `before` are the lines of each section at the start, `version` is the last one of all. `lost` lines were put away
+    and are in no crystal any more.
     """
 
     days: int
@@ -56,6 +57,7 @@ class Life:
     stop: datetime
     before: dict[str, int]
     spans: tuple[Span, ...]
+    version: int
     lost: int
     usd_per_dream: float
     usd_per_day: float
@@ -78,6 +80,7 @@ def life(store: Store, days: int, now: datetime) -> Life:
         stop=edges[-1],
         before=before,
         spans=tuple(_spans(happened, edges, before)),
+        version=store.lineage.last_version(),
         lost=store.lineage.lost(edges[0]),
         usd_per_dream=limits.usd_per_dream,
         usd_per_day=limits.usd_per_day,
@@ -126,10 +129,14 @@ def _spans(happened: Sequence[Happened], edges: Sequence[datetime], before: dict
 def headline(one: Life) -> str:
     """Return the whole in a line: 30 days: from 10 lines to 59. 24 changed, 2 put away, none lost."""
     if not one.spans:
-        return "Nothing has happened yet." if not one.before else f"{counted(one.days, 'day')}: nothing changed."
+        return "Nothing has happened yet." if not one.before else f"{_long(one)}: nothing changed."
     was, is_ = sum(one.before.values()), one.spans[-1].total
     changed, away = (sum(getattr(span, name) for span in one.spans) for name in ("changed", "put_away"))
     lines = f"from {counted(was, 'line')} to {is_:,}" if was != is_ else f"{counted(is_, 'line')}, as many as before"
     lost = f"{one.lost:,} forgotten since" if one.lost else "none lost"
     did = [f"{changed:,} changed"] * bool(changed) + [f"{away:,} put away", lost] * bool(away)
-    return " ".join([f"{counted(one.days, 'day')}: {lines}.", *([f"{', '.join(did)}."] if did else [])])
+    return " ".join([f"{_long(one)}: {lines}.", *([f"{', '.join(did)}."] if did else [])])
+
+
+def _long(one: Life) -> str:
+    return "Today" if one.days == 1 else counted(one.days, "day")

@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from daemon.journal.dream import DreamRun
 from state.budget import Spend
+from state.document.operations import Refusal
 from state.dream import EDIT, OWNERS, RESTORE, REVIEW, UNDO
 from state.stores.database.tables import Run
 from state.stores.history.lineage import Version
@@ -94,7 +95,7 @@ def ended(one: DreamRun, before: datetime | None) -> str:
         case Kind.FAILED:
             return f"Failed: {_why(one.run).rstrip('.')}; your notes wait."
         case Kind.DREAM:
-            cost = f", {_usd(one.spent.usd)}" if one.spent.usd else ""
+            cost = f", {dollars(one.spent.usd)}" if one.spent.usd else ""
             first, *more = said.said.split(". ", 1)
             return " ".join((f"{first.rstrip('.')}{cost}.", *more))
     return str(said)
@@ -102,8 +103,8 @@ def ended(one: DreamRun, before: datetime | None) -> str:
 
 def topics(texts: Sequence[str]) -> str:
     """Return the beginnings of these texts in a row."""
-    short = [_beginning(text) for text in texts[:_TOPICS]]
-    return "; ".join(filter(None, short)) + (" …" if len(texts) > _TOPICS else "")
+    short = "; ".join(filter(None, (_beginning(text) for text in texts[:_TOPICS])))
+    return f"{short} …" if len(texts) > _TOPICS and not short.endswith("…") else short
 
 
 def _beginning(text: str) -> str:
@@ -132,13 +133,13 @@ def _figures(one: DreamRun) -> str:
     notes = one.version.notes if one.version is not None else one.notes
     parts = (
         counted(notes, "note") if notes else "",
-        _usd(one.spent.usd) if one.spent.usd or one.run.outcome in ("failed", "rejected") else "",
+        dollars(one.spent.usd) if one.spent.usd or one.run.outcome in ("failed", "rejected") else "",
         _lasted(one.seconds) if one.seconds else "",
     )
     return " · ".join(filter(None, parts))
 
 
-def _usd(value: float) -> str:
+def dollars(value: float) -> str:
     """Return dollars with as many places as say something."""
     if 0 < value < 0.0001:
         return "under $0.0001"
@@ -188,6 +189,38 @@ _REFUSALS: tuple[tuple[str, str], ...] = (
     (r"^the answer changes nothing", "the model's answer used none of the notes"),
     (r"schema|no text|read", "the model's answer could not be read"),
 )
+# Why a change was refused: its guard and a part of its figures, and what to say, the first that fits.
+_GUARDS: tuple[tuple[str, str, str], ...] = (
+    ("human veto", "forgotten", "you had it forgotten"),
+    ("human veto", "meanwhile", "you changed the line meanwhile"),
+    ("human veto", "", "you had deleted it"),
+    ("citation", "", "no note says so"),
+    ("pinned", "", "you pinned the line"),
+    ("approval", "asked already", "you were asked about it already"),
+    ("approval", "written by the owner", "you wrote the line, and no note asks to change it"),
+    ("approval", "third", "more than a third of the memory would change at once"),
+    ("approval", "", "enough lines were tidied at once"),
+    ("bounds", "no line of it says", "its lines do not say so"),
+    ("bounds", "", "one note would change too many lines"),
+    ("eviction runaway", "", "too many lines would leave at once"),
+    ("budget", "", "there is no room for it"),
+    ("pointer", "", "no search would find it again"),
+    ("empty synthesis", "", "it says nothing"),
+    ("schema", "", "the answer could not be read"),
+    ("nothing taken in", "", "the answer used none of the notes"),
+    ("refused before", "", "models left these notes out, so they came in as they are"),
+    ("shape", "says so already", "another line says so already"),
+    ("shape", "earlier operation", "the line had changed by then"),
+    ("shape", "at most", "it is too long for a line"),
+    ("shape", "written by the program", "dreamd writes that line itself"),
+    ("shape", "nothing would change", "it would change nothing"),
+)
+
+
+def refused(one: Refusal) -> str:
+    """Say why a change was refused."""
+    fits = (words for guard, part, words in _GUARDS if guard == one.guard and part in one.figures)
+    return next(fits, "it does not fit MEMORY.md")
 
 
 def _why(run: Run) -> str:

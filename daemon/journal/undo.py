@@ -10,10 +10,10 @@ from daemon.journal.restore import restore, taken_back
 from daemon.sessions.lifecycle import mind_correction
 from daemon.workspace.document import settle_document
 from daemon.workspace.stores import Store, utc_now
-from graphs.review import BY_OWNER, TakenBack, Undone, undo_changes
+from graphs.review import TakenBack, Undone, undo_changes
 from state.changes.change import Change, CurrentLine
 from state.document.document import parse
-from state.dream import RESTORE, Dream
+from state.dream import OWNERS, RESTORE, Dream
 from state.errors import NotFoundError, UsageError
 
 _NAME = re.compile(r"([1-9]\d{0,8})(?:\.([1-9]\d{0,5}))?")
@@ -64,7 +64,7 @@ def _beside(store: Store, number: int) -> TakenBack | None:
 
 def _own(record: Dream) -> tuple[str, ...]:
     """Return the lines of a version that its owner wrote: theirs to write again."""
-    return tuple(line.text for line in record.came) if record.cause in BY_OWNER else ()
+    return tuple(line.text for line in record.came) if record.cause in OWNERS else ()
 
 
 def _named(store: Store, said: str) -> list[tuple[str, Change, str]]:

@@ -13,12 +13,12 @@ from daemon.api.operations.search import memory_why
 from daemon.dream.standing import Line, StandingLines
 from daemon.journal.crystal import Evidence
 from daemon.journal.story import FormerValue, LineStory
-from daemon.journal.summary import OWNERS
 from daemon.pages.page import Ask, Page
 from daemon.pages.templates import mark
 from daemon.pages.today import Beside
 from state.changes.values import Span
 from state.document.operations import Why
+from state.dream import OWNERS
 from state.errors import NotFoundError
 
 # Dots are drawn on so wide a line, the last ones only, and not nearer to each other than their labels are long.

@@ -23,12 +23,13 @@ from daemon.api.operations.memory import ChangeOfLine, change_lines, history, li
 from daemon.api.operations.notes import working_memory_note
 from daemon.api.operations.signals import dismiss_question, gaps
 from daemon.dream.standing import StandingLines
-from daemon.journal.summary import OWNERS, Kind, is_owners, local_day, summary
+from daemon.journal.summary import Kind, is_owners, local_day, summary
 from daemon.pages.page import UNDO, Act, Ask, Done, Page, Start, Undo, undo_of
 from daemon.pages.templates import verdict
 from daemon.workspace.status import Status
 from graphs.review import LineAction
 from state.document.sections import SectionName
+from state.dream import OWNERS
 from state.errors import NotFoundError
 from state.stores.history.lineage import Version
 from state.text.words import counted

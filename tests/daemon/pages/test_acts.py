@@ -7,7 +7,6 @@ from urllib.parse import unquote_plus
 
 import pytest
 
-from daemon.api.operations.notes import working_memory_note
 from daemon.api.operations.table import OPERATIONS
 from daemon.config.settings import DreamSection
 from daemon.pages.page import Act, Page
@@ -157,39 +156,6 @@ def test_what_was_written_since_is_not_taken_back_nor_overwritten(browser: Brows
     assert waits.ledger[0][2] != "done"
 
 
-def test_a_dream_is_asked_for_and_a_version_restored_and_that_undone(browser: Browser, ask: Asking) -> None:
-    for number, headers in enumerate(({}, HTMX), 1):
-        ask(working_memory_note, (TEA, SHORT)[number - 1])
-        done = act(browser, ask, ("today/dream", "dreams/dream")[number - 1], headers)
-        assert done.status == (200 if headers else 303)
-        for is_first in () if headers else (True, False):  # what was said is said once
-            assert ("It dreamt" in text_of(browser.get(done.headers["Location"]))) is is_first
-    assert "It dreamt, and MEMORY.md is at version 2." in text_of(done)
-    assert "there is nothing new since the last dream" in text_of(act(browser, ask, "dreams/dream"))
-    path = f"/w/{ask.name}/dreams/restore"
-    page = browser.get(f"/w/{ask.name}/dream?version=2")
-    assert [one["version"] for one in fields_of(page, path)] == ["1"]  # not the version that is the latest
-    done = act(browser, ask, "dreams/restore", at(browser, ask, "dream?version=2"), version=1)
-    assert "<h1>Dream of" in done.body.decode()
-    assert "as it was in version 1, and that is version 3 now" in text_of(done)
-    assert SHORT not in ask.document
-    assert "<h1>Dreams</h1>" in undone(browser, ask, done, "dreams/undo").body.decode()
-    assert SHORT in ask.document
-    assert SHORT in text_of(browser.get(f"/w/{ask.name}/dream?version=3"))
-    assert [(one, outcome) for one, _, outcome in ask.ledger] == [
-        ("dreams: undo", "done"),
-        ("dreams: restore", "done"),
-        ("dreams: dream", "NOTHING_TO_DO"),
-        ("dreams: dream", "done"),
-        ("today: dream", "done"),
-    ]
-    before = ask.document
-    (ask.root / "MEMORY.md").unlink()
-    (mending,) = fields_of(browser.get(f"/w/{ask.name}/today"), path)
-    answer = browser.act(path, mending, at(browser, ask, "today"))
-    assert ('<h1 class="is-' in answer.body.decode(), ask.document) == (True, before)
-
-
 def at(browser: Browser, ask: Asking, page: str) -> dict[str, str]:
     """The headers that htmx sends from this page."""
     return {**HTMX, "HX-Current-URL": f"{browser.origin}/w/{ask.name}/{page}"}
@@ -205,7 +171,7 @@ def test_an_act_shows_a_page_wherever_the_browser_says_that_it_is(
     sent = {key: value.encode().decode("latin-1") for key, value in headers.items()}
     answer = act(browser, applied, "dreams/restore", sent, version=1)
     assert answer.status == 200
-    assert ('<h1 class="is-' if seen == "today" else "<h1>Dreams</h1>") in answer.body.decode()
+    assert ('<h1 class="is-' if seen == "today" else '<ul class="told">') in answer.body.decode()
 
 
 def test_the_owner_says_which_crystal_holds_and_takes_it_back(browser: Browser, ask: Asking) -> None:

@@ -15,7 +15,6 @@ from daemon.pages.window import MOST_WORKSPACES, Place, static_address, static_f
 from daemon.workspace.adoption import open_workspace
 from daemon.workspace.status import Problem
 from state.codec import encode
-from state.stores.history.ledger import Finished
 from tests.daemon.http.house import OwnHouse
 from tests.daemon.http.running import Running
 from tests.daemon.pages.browser import HTMX, Browser, text_of, windowed
@@ -28,7 +27,7 @@ QUESTIONS = {"Who approves refunds?": "miss", "Why <script>alert(1)</script>?": 
 EMPTY = {
     "today": "Three steps, and it remembers.",
     "dreams": "No dream has run yet.",
-    "dreams?outcome=failed": "No dream ended so: failed.",
+    "dreams?kind=failed": "There is none of these.",
     "wrong": "Nothing was forgotten.",
     "settings": "No model dreams: each note becomes a line of MEMORY.md, word for word",
 }
@@ -43,8 +42,6 @@ FULL = {
         *QUESTIONS,
         "not important",
     ],
-    "dreams": ["committed version 1", "2 added", "manual", "tokens"],
-    "dream?version=1": [f"+- {TEA}", "The guards refused nothing.", "gather"],
     "settings": ["The model that dreams", "Changes that need your yes", "Every key of config.yaml"],
 }
 
@@ -146,32 +143,6 @@ def test_dreams_are_shown_in_parts_each_once(browser: Browser, name: str, ask: A
         found = re.search(r'class="more"><a href="([^"]+)">More<', html)
         more = found[1].replace("&amp;", "&") if found else ""
     assert len(shown) == len(set(shown)) == 90
-
-
-@pytest.mark.parametrize(
-    ("outcome", "said"),
-    [
-        ("failed", "Nothing: MEMORY.md is as it was."),
-        ("rejected", "Nothing: MEMORY.md is as it was."),
-        ("running", "Nothing yet."),
-        ("skipped", "It was skipped before its first step."),
-    ],
-)
-def test_a_dream_that_made_nothing_shows_why(
-    browser: Browser, name: str, ask: Asking, outcome: str, said: str
-) -> None:
-    with ask.served.house.open(name, lambda _: None) as access, access.write() as store:
-        if outcome == "skipped":
-            store.ledger.skip("d-1", "interval", "<b>the reason</b>", NOW)
-        else:
-            store.ledger.begin("d-1", "interval", NOW)
-            store.ledger.add_steps("d-1", [Finished("gather", NOW, 1.5, "3 notes")])
-        if outcome in {"failed", "rejected"}:
-            store.ledger.end("d-1", outcome, "<b>the reason</b>", NOW)
-    text = text_of(browser.get(f"/w/{name}/dream?dream=d-1"))
-    assert said in text
-    assert ("<b>the reason</b>" in text) is (outcome != "running")
-    assert ("gather 3 notes 1.5 s" in text) is (outcome != "skipped")
 
 
 @pytest.mark.parametrize("deed", ["dream", "restore 7", "forget", "doctor"])
