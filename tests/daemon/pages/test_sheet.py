@@ -125,7 +125,7 @@ def test_it_is_corrected_for_good_with_two_clicks_beside_the_memory(served: Runn
     with looking(served) as seen:
         page = seen.page
         page.goto(f"/w/{wrong.name}/line?id={id_}")
-        page.get_by_role("link", name="Wrong, or forget…").click()
+        page.get_by_role("link", name="Wrong…").click()
         page.locator("#beside").get_by_role("button", name="Put it right").wait_for()
         assert axe(seen) == []
         page.fill("#right-is", RIGHT)
