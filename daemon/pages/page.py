@@ -17,7 +17,7 @@ from daemon.api.shapes import on_clock
 from daemon.http.calls import from_query
 from daemon.http.logins import Session
 from daemon.observability import logs
-from state.errors import ConflictError, DreamdError
+from state.errors import DreamdError
 from state.stores.database import tables
 from state.text.words import counted
 
@@ -192,15 +192,13 @@ def undo_of(made: int | None, what: str = "") -> Undo | None:
 
 
 def _undo(ask: Ask, made: Annotated[tuple[ChangeName, ...], Field(min_length=1)]) -> Done:
-    """Undo these versions, whatever came after them. Raise ConflictError if their lines have changed since."""
+    """Undo these versions, whatever came after them, unless their lines have changed since."""
+    about = f"version {', '.join(made)}"
     done = ask(undo_changes, changes=made)
-    if done.outdated and not done.undone:
-        advice = "the page Dreams has every version, and restores the one that you choose"
-        raise ConflictError("its lines have changed since: nothing was undone", advice)
+    if not done.undone:
+        return Done("It was undone already, or its lines have changed since: nothing was changed.", about)
     kept = f" {counted(len(done.outdated), 'line')} had changed since, and stays." if done.outdated else ""
-    return Done(
-        f"Undone: all is as it was before.{kept}", f"version {', '.join(made)}", done.version, undo_of(done.version)
-    )
+    return Done(f"Undone: all is as it was before.{kept}", about, done.version, undo_of(done.version))
 
 
 UNDO = Act(_undo, "undo", long=True)

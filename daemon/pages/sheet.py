@@ -7,11 +7,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from daemon.api.operations.journal import ChangeName, undo_changes
 from daemon.api.operations.memory import MOST_PLACES, correct
 from daemon.api.operations.signals import forgotten
 from daemon.api.operations.upkeep import MAX_CHARACTERS, MAX_KEPT, forget_text
-from daemon.pages.page import Act, Ask, Done, Page, Undo
+from daemon.pages.page import UNDO, Act, Ask, Done, Page, undo_of
 from daemon.pages.today import Beside
 from daemon.upkeep.forget import Receipt
 from state.errors import UsageError
@@ -62,19 +61,8 @@ def _put_right(ask: Ask, text: Text, right: Right = "", said: Text = "", ticked:
         f"✓ Put right in {places}. Your agent reads it from its next start on.",
         f"put right in {places}",
         done.version,
-        Undo("undo", {"name": str(done.version)}),
+        undo_of(done.version, "the correction"),
     )
-
-
-def _undo(ask: Ask, name: ChangeName) -> Done:
-    """Take a correction back as a whole."""
-    done = ask(undo_changes, changes=(name,))
-    if not done.undone:
-        return Done(
-            "It was taken back already, or its lines have changed since: nothing was changed.", f"undo {name}"
-        )
-    back = Undo("undo", {"name": str(done.version)})
-    return Done("Taken back: all is as it was before.", f"undo {name}", done.version, back)
 
 
 def _trace(ask: Ask, text: Text, words: bool = False, listed: Ids = (), ticked: Ids = ()) -> Done:
@@ -120,7 +108,7 @@ def _erased(receipt: Receipt) -> Done:
 _ACTS = (
     Act(_look, "look", reads=True),
     Act(_put_right, "right", long=True),
-    Act(_undo, "undo", long=True),
+    UNDO,
     Act(_trace, "trace", long=True, reads=True),
     Act(_erase, "erase", long=True),
     Act(_finish, "finish", long=True),

@@ -20,7 +20,7 @@ from daemon.api.shapes import duration
 from daemon.journal.crystal import Evidence
 from daemon.journal.summary import local_day
 from daemon.workspace.status import Status
-from state.text.word_diff import changes_in_row, word_diff
+from state.text.word_diff import changes_in_row
 from state.text.words import counted
 from state.trust import Trust
 
@@ -42,16 +42,6 @@ _MARKS = re.compile(
 # More marks on one letter than any script has would run over the lines above and below.
 _COMBINING = r"[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
 _STACKED = re.compile(f"({_COMBINING}{{4}}){_COMBINING}+")
-# Fields that lead somewhere: what their values look like, and the page with the field of its address.
-_LEADS: tuple[tuple[frozenset[str], re.Pattern[str], str, str], ...] = (
-    (frozenset({"id", "crystal", "superseded_by"}), re.compile("[0-9a-f]{32}"), "crystal", "id"),
-    (frozenset({"id", "line"}), re.compile(r"L[0-9]{1,9}"), "line", "id"),
-    (frozenset({"version", "dreamt_in"}), re.compile("[1-9][0-9]{0,8}"), "dream", "version"),
-    (frozenset({"session_id"}), re.compile(r".{1,1000}"), "session", "session_id"),
-    # That of a crystal is often one of a transcript, which has no page.
-    (frozenset({"session"}), re.compile(r".{1,1000}"), "memory", "session"),
-)
-_WIDTH, _HEIGHT = 120.0, 24.0  # of a curve
 _NIGHT = 6  # the hour at which it ends
 
 
@@ -74,12 +64,12 @@ def environment() -> "Environment":
         lstrip_blocks=True,
         auto_reload=False,
     )
-    figures = (ago, soon, on_day, duration, moment, number, usd, percent, counted, seconds)
-    texts = (short, prose, cut, mark, exact, query, rows, columns, curves, address, how_likely, speaker, verdict)
+    figures = (ago, soon, on_day, moment, number, usd, percent, counted, seconds)
+    texts = (short, prose, cut, mark, exact, query, rows, columns, how_likely, speaker, verdict)
     made.filters |= {one.__name__: one for one in (*figures, *texts)} | {"path": path_part}
-    made.tests |= {"record": is_record, "table": is_table, "series": is_series, "wide": is_wide}
+    made.tests |= {"record": is_record, "table": is_table, "wide": is_wide}
     made.tests["moment"] = lambda value: isinstance(value, datetime)
-    made.globals |= {"curve": curve, "bar": bar, "level": level, "word_diff": word_diff, "row_of": changes_in_row}
+    made.globals |= {"bar": bar, "level": level, "row_of": changes_in_row}
     made.globals["ui"] = made.get_template("parts.html").module
     return made
 
@@ -235,21 +225,6 @@ def columns(table: Sequence[Any]) -> list[str]:
     return [one.name for one in fields(table[0]) if not all(_is_empty(getattr(row, one.name)) for row in table)]
 
 
-def curves(table: Sequence[Any]) -> list[tuple[str, list[float]]]:
-    """Return the numbers of a table of moments, by column."""
-    names = [one.name for one in fields(table[0]) if isinstance(getattr(table[0], one.name), float)]
-    return [(name, [getattr(row, name) for row in table]) for name in names]
-
-
-def address(value: object, name: str) -> str:
-    """Return the page that a field leads to, below that of the workspace; empty if to none."""
-    text = str(value)
-    for names, looks, page, field in _LEADS:
-        if name in names and looks.fullmatch(text):
-            return f"{page}?{urlencode({field: text}, errors='replace')}"
-    return ""
-
-
 def _is_empty(value: object) -> bool:
     return value is None or value is False or (isinstance(value, str | tuple | Mapping) and not value)
 
@@ -264,35 +239,12 @@ def is_table(value: object) -> bool:
     return isinstance(value, tuple) and bool(value) and is_dataclass(value[0])
 
 
-def is_series(value: object) -> bool:
-    """Tell whether it is a table of moments with numbers alone, which a curve shows better."""
-    if not isinstance(value, tuple) or len(value) < 3 or not is_dataclass(value[0]):
-        return False
-    return {type(getattr(value[0], one.name)) for one in fields(value[0])} == {datetime, float}
-
-
 def is_wide(value: object) -> bool:
     """Tell whether it needs the width of the page."""
     return is_table(value) or (is_record(value) and any(is_table(one) for _, one in rows(value)))
 
 
 # ------------------------------------------------------------------------------------------------ drawings
-
-
-def curve(values: Sequence[float], name: str, most: float = 1.0) -> Markup:
-    """Draw a curve of values in [0, most], the oldest at the left."""
-    if not values:
-        return Markup("")
-    step = _WIDTH / max(1, len(values) - 1)
-
-    def height(value: float) -> str:
-        return f"{_HEIGHT - 1 - (_HEIGHT - 2) * min(1.0, max(0.0, value / max(most, 1e-9))):.1f}"
-
-    points = " ".join(f"{place * step:.1f},{height(value)}" for place, value in enumerate(values))
-    return Markup(
-        '<svg class="curve {name}" viewBox="0 0 {width:.0f} {height:.0f}" preserveAspectRatio="none" role="img"'
-        ' aria-label="{name}: from {first:.2f} to {last:.2f}"><polyline points="{points}"/></svg>'
-    ).format(name=name, width=_WIDTH, height=_HEIGHT, first=values[0], last=values[-1], points=points)
 
 
 def bar(shares: Sequence[tuple[str, float]], name: str, most: float = 0.0) -> Markup:

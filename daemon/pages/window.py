@@ -32,7 +32,7 @@ from daemon.http.errors import HttpError
 from daemon.http.logins import MOST_SESSIONS, Logins, Session, cookie
 from daemon.http.middleware import SESSION, USER
 from daemon.http.window import Handler
-from daemon.journal.summary import ended
+from daemon.journal.summary import ended, is_owners
 from daemon.pages.page import CSRF, UNDOES, Ask, Done, Page, Start, Undo, carry_out, form_of, request_of
 from daemon.pages.templates import query as encoded
 from daemon.pages.templates import rendered
@@ -428,7 +428,8 @@ def _page(page: Page, query: Fields, ask: Ask, place: Place, done: Done | None) 
 
 def _ended_lately(ask: Ask) -> str:
     """Say how the last dream ended, for two minutes: who asked for it is told wherever they are."""
-    runs = Ask(ask.access, ask.now, ask.zone)(dreams, limit=_FEW_RUNS).dreams
+    every = Ask(ask.access, ask.now, ask.zone)(dreams, limit=_FEW_RUNS).dreams
+    runs = [one for one in every if not is_owners(one)]
     ended_at = runs[0].run.ended_at if runs else None
     if ended_at is None or (ask.now - ended_at).total_seconds() > _LATELY_SECONDS:
         return ""

@@ -144,7 +144,7 @@ def test_what_was_written_since_is_not_taken_back_nor_overwritten(browser: Brows
     undone(browser, waits, done, "memory/undo")
     assert (TEA in waits.document, by_hand in waits.document) == (True, True)
     again = undone(browser, waits, done, "memory/undo")
-    assert (again.status, "nothing was undone" in text_of(again)) == (409, True)
+    assert (again.status, "It was undone already" in text_of(again)) == (200, True)
     done = change(browser, waits, "delete", TEA)
     waits.write(waits.document.replace(by_hand, LATER))
     assert undone(browser, waits, done, "memory/undo").status == 200

@@ -89,7 +89,7 @@ def test_only_what_is_ticked_is_put_right_and_its_undo_is_neutral(
     assert [name for name, *_ in wrong.ledger] == ["wrong: undo", "wrong: right"]
     assert "Mara" not in str(wrong.ledger)
     again = browser.act(f"/w/{wrong.name}/wrong/undo", undo, HTMX)
-    assert "taken back already" in text_of(again)
+    assert "undone already" in text_of(again)
 
 
 def test_what_is_not_ticked_stays_and_what_changes_nothing_is_refused(browser: Browser, wrong: Asking) -> None:
@@ -134,7 +134,7 @@ def test_it_is_corrected_for_good_with_two_clicks_beside_the_memory(served: Runn
         assert page.locator("#beside > *").count() == 0
         assert (OFFICE in wrong.document, TRUE in wrong.document) == (False, True)
         page.locator("#said").get_by_role("button", name="Undo").click()
-        page.locator("#said", has_text="Taken back").wait_for()
+        page.locator("#said", has_text="Undone").wait_for()
         assert (OFFICE in wrong.document, RIGHT in wrong.document) == (True, False)
         assert_quiet(seen)
 

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markupsafe import Markup
 
-from daemon.pages.templates import ago, bar, curve, environment, level, prose, short, visible
+from daemon.pages.templates import ago, bar, environment, level, prose, short, visible
 from state.text.words import counted
 from tests.daemon.pages.parsed import Parsed
 from tests.support.hostile_texts import ALL
@@ -133,7 +133,7 @@ def test_a_moment_is_told_in_words_with_the_moment_beside_them(at: datetime, now
 @given(st.lists(_SIZES, max_size=9), _TEXTS)
 def test_a_drawing_is_made_of_numbers_and_says_its_name(values: list[float], name: str) -> None:
     shown = environment().from_string("{{ drawing }}")
-    for drawing in (curve(values, name), bar([(name, one) for one in values], name), level(sum(values[:1]), name)):
+    for drawing in (bar([(name, one) for one in values], name), level(sum(values[:1]), name)):
         assert isinstance(drawing, Markup)
         read = Parsed(shown.render(drawing=drawing))
         assert set(read.names) <= {"svg", "polyline", "rect", "title"}
