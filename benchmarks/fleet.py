@@ -116,17 +116,13 @@ class Ground:
             "INSERT INTO dreamd.tenants (name) SELECT 'tenant-' || n FROM generate_series(1, %s) n", (tenants,)
         )
         self.execute(
-            "INSERT INTO dreamd.workspaces (tenant, name, generation, key, bytes, committed_at, due_at)"
-            " SELECT 1 + (n - 1) %% %s, 'agent-' || n, 3, '1/1/generations/000000000003-0123456789abcdef', 120000,"
+            "INSERT INTO dreamd.workspaces (tenant, name, generation, bytes, committed_at, due_at)"
+            " SELECT 1 + (n - 1) %% %s, 'agent-' || n, 3, 120000,"
             " clock_timestamp(), CASE WHEN n %% 5 = 0 THEN clock_timestamp() + n * interval '1 second' END"
             " FROM generate_series(1, %s) n",
             (tenants, workspaces),
         )
         self.execute("VACUUM ANALYZE dreamd.tenants, dreamd.workspaces")
-        # A store without the fleet's mark beside generations is taken for a lost one.
-        store = Path(self.objects)
-        store.mkdir(exist_ok=True)
-        (store / "fleet").write_text(self.execute("SELECT mark::text AS mark FROM dreamd.fleet")[0]["mark"])
 
     def show_tables(self) -> None:
         """Print what lies in the tables."""

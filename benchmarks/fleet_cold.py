@@ -24,7 +24,7 @@ from benchmarks.workload import Workload, fill
 from daemon.api.operations.search import memory_search
 from daemon.config.settings import Config
 from daemon.dream.run import Mode
-from daemon.fleet.connections import Connections
+from daemon.fleet.connections import Connections, claim_store
 from daemon.fleet.process import FleetProcess
 from daemon.workspace.stores import utc_now
 from state.dream import Reason
@@ -61,7 +61,8 @@ class Cold:
         self.database = Registry(made.url, 8)
         self.objects = objects
         own.mkdir()
-        self.process = FleetProcess(Config(), Connections(self.database, objects), own, "http://127.0.0.1:1")
+        both = claim_store(Connections(self.database, objects), "the store")
+        self.process = FleetProcess(Config(), both, own, "http://127.0.0.1:1")
         self.process.start()
         self.own = own / "workspaces"
         places, tenants = Places(self.database), Tenants(self.database)
@@ -90,9 +91,9 @@ class Cold:
     def bring_up(self, folder: Path) -> float:
         """Bring up the generation alone into an empty folder; return the seconds."""
         generations = Generations(self.objects, self.place.prefix)
-        found = sorted(one.key for one in self.objects.list(self.place.prefix))
         began = time.perf_counter()
-        generations.bring_up(folder, found[-1])
+        if (newest := generations.newest(self.place, 1)) is not None:
+            generations.bring_up(folder, newest)
         return time.perf_counter() - began
 
     def dream(self) -> tuple[float, float]:
@@ -125,7 +126,8 @@ class Cold:
         lease = leases.take(self.place.id, self.process.lifetime.id)
         generations = Generations(self.objects, self.place.prefix)
         taken = generations.take(folder)
-        leases.release(leases.commit(lease, Commit(generations.put(taken, lease, utc_now()), taken.bytes)))
+        number = generations.put(taken, self.place, 1, utc_now())
+        leases.release(leases.commit(lease, Commit(number, taken.bytes)))
         return taken.bytes
 
 

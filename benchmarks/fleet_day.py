@@ -38,7 +38,7 @@ from daemon.fleet.work import Sweeper
 from daemon.service.schedule import Action, Decision, History, Pending, Thresholds, phase
 from state.budget import Spend
 from state.errors import NotKeptError
-from state.fleet import Generation, Lease
+from state.fleet import Lease
 from state.stores.fleet import database as fleet_database
 from state.stores.fleet.inbox import Arrival, Inbox
 from state.stores.fleet.leases import Commit, Condition, Leases, Session
@@ -257,9 +257,8 @@ class Day:
             self._rested[place.id] = rested = Rested(last_dream=self.now, last_pass=rested.last_pass)
         rested.last_pass, rested.changed = self.now, False
         decision = rested.decision(place.handle, self.now)
-        number = one.lease.generation.number + 1
         commit = Commit(
-            Generation(number, f"{place.prefix}/generations/{number:012d}-0123456789abcdef"),
+            one.lease.generation + 1,
             120_000,
             tuple(got.id for got in rows),
             int(one.does == Action.DREAM),

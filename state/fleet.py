@@ -116,23 +116,16 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Generation:
-    """A committed state of a workspace: its number, and the key of the object that describes it (empty: none yet)."""
-
-    number: int = 0
-    key: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to write a workspace: its holder, and the generation on which the holder may commit.
+    """The right to work in a workspace: its holder, and the number of the generation committed last (0: none).
 
     As of when it was taken: when the workspace was created and last committed; `is_due`: whether work is foreseen.
+    PostgreSQL's number is a hint: the object store may hold a newer generation, and refuses a second one of a number.
     """
 
     place: Place
     owner: UUID
-    generation: Generation
+    generation: int
     created_at: datetime
     committed_at: datetime | None = None
     is_due: bool = True

@@ -24,6 +24,7 @@ from daemon.cli.terminal import agreed, can_ask, out, say, show, show_json, spin
 from daemon.config.settings import Config
 from daemon.fleet.connections import (
     Connections,
+    adopt_store,
     connect,
     connect_to_recover,
     open_database,
@@ -356,7 +357,7 @@ def list_workspaces(operator: Operator, tenant: Whose) -> Done:
         if one.failures:
             state = f"failed {counted(one.failures, 'time')}: {one.problem}"
         committed = ago(one.committed_at, now) if one.committed_at is not None else "never"
-        place, number = one.place, str(one.generation.number)
+        place, number = one.place, str(one.generation)
         rows.append((place.name, place.handle, number, one.bytes, committed, one.waiting, state))
     none = f"tenant {tenant} has no workspace yet; 'dreamd fleet workspace add {tenant} NAME' makes one"
     return _listing(found, "workspace,number,generation,bytes,committed,waiting,state", rows, none)
@@ -434,8 +435,7 @@ def import_(
 
 # ------------------------------------------------------------------- recovery
 
-_OLDER = "where a generation is not whole in the store, take the newest older one; what came since is lost"
-_FORCE = "although processes live; and take generations with a higher number and an older time"
+_OLDER = "where the newest generation is not whole in the store, go back to an older one; what came since is lost"
 
 
 @operation("recover")
@@ -443,20 +443,17 @@ def recover(
     operator: Operator,
     only_list: Annotated[bool, Arg("show what would be done, and change nothing", alias="list")] = False,  # noqa: FBT002
     older: Annotated[bool, Arg(_OLDER)] = False,  # noqa: FBT002
-    force: Annotated[bool, Arg(_FORCE)] = False,  # noqa: FBT002
 ) -> Done:
-    """Bring the database up to the object store, after it was lost or restored."""
+    """Make what the database lacks of the object store, after it was lost or restored."""
     from daemon.fleet.upkeep.recovery import Finding, Found, Survey, require_stopped
 
     every = list[Found]()
-    with (
-        closing(connect_to_recover(operator.config, os.environ, adopt=not only_list)) as fleet,
-        own_folder(operator.config, os.environ, "upkeep") as own,
-    ):
-        survey = Survey(fleet, older, force)
-        if not (only_list or force):
+    with closing(connect_to_recover(operator.config, os.environ)) as fleet:
+        survey = Survey(fleet, older)
+        if not only_list:
             require_stopped(fleet)
-        for one in survey.found() if only_list else survey.recover(own):
+            adopt_store(fleet, operator.config.fleet.objects)
+        for one in survey.found() if only_list else survey.recover():
             every.append(one)
             if not operator.as_json and one.finding is not Finding.CURRENT:
                 out(_found_text(one))
@@ -481,9 +478,7 @@ def _found_text(one: "Found") -> str:
     name = f"{one.tenant}/{one.workspace}" if one.workspace else "?"
     text = f"{name:<24} {one.prefix:<12} {one.finding.value:<9} row {one.row}, store {one.store}"
     if one.done:
-        text += f": {'made' if not one.row and one.finding.value == 'missing' else 'brought up'}"
-    if one.inbox:
-        text += f", {counted(one.inbox, 'note')} of the inbox were in it"
+        text += ": made" if one.finding.value == "missing" else f": went back to {one.store}"
     return f"{text}: {one.problem}" if one.problem else text
 
 

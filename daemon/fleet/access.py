@@ -76,6 +76,8 @@ class HeldAccess(DaemonAccess):
     def run(self, operation: "Operation[..., ReplyT]", request: "Request") -> ReplyT:
         """Take in the inbox, run the operation here, and return its reply once its writes are committed."""
         held, whole = self.held, operation.erases
+        if not operation.reads:  # it could not be kept
+            held.require_store()
         held.absorb()
         if operation.reads:
             held.given |= operation.name == _BOOTSTRAP

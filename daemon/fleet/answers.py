@@ -124,7 +124,7 @@ def _list_workspaces(process: "FleetProcess", token: Token, *, after: str) -> di
         {
             "name": one.place.name,
             "timezone": one.place.timezone,
-            "version": one.generation.number,
+            "version": one.generation,
             "bytes": one.bytes,
             "committed_at": one.committed_at,
             "waiting": one.waiting,

@@ -7,22 +7,21 @@ import fcntl
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+from uuid import uuid4
 
 from daemon.config.paths import make_private_folder, state_folder
 from daemon.config.settings import Config
-from state.errors import BusyError, ConfigError, NotFoundError
+from state.errors import BusyError, ConfigError, ConflictError
 
 if TYPE_CHECKING:
     from daemon.fleet.upkeep.status import FleetStatus
     from state.stores.fleet.registry import Registry
     from state.stores.generations.objects import Objects
 
-MARK = "fleet"
-"""The object that holds the fleet's id; the database holds the same id."""
 _MOST_PROCESSES = 64
 
 
@@ -32,30 +31,18 @@ class Connections:
 
     database: "Registry"
     objects: "Objects"
+    mark: str = ""
+    """The ids of the fleet and of its store, as the store holds them."""
+
+    def read_mark(self) -> str:
+        """Return the ids of the fleet and the store that this store holds; empty if no fleet has claimed it."""
+        from state.stores.generations.guard import mark_of
+
+        return mark_of(self.objects)
 
     def close(self) -> None:
         """Close the database's connections."""
         self.database.close()
-
-    @property
-    def mark(self) -> str:
-        """Return the id of the fleet that the store belongs to; empty if none has claimed it yet."""
-        try:
-            return self.objects.get(MARK).decode(errors="replace")
-        except NotFoundError:
-            return ""
-
-    def require_same_fleet(self, url: str) -> None:
-        """Claim the store if no fleet has yet; raise ConfigError if it belongs to another fleet."""
-        row = self.database.row("SELECT mark::text AS mark FROM fleet")
-        mark = str(row["mark"] if row else "")
-        if not self.mark:
-            self.objects.put(MARK, mark.encode())
-        if self.mark != mark:
-            raise ConfigError(
-                f"the objects in {url} are another fleet's than the database",
-                "set fleet.database and fleet.objects of one fleet; after a restore see the runbook in docs/fleet.md",
-            )
 
 
 def open_database(config: Config, size: int = 8) -> "Registry":
@@ -74,6 +61,36 @@ def open_database(config: Config, size: int = 8) -> "Registry":
     return database
 
 
+def claim_store(both: Connections, url: str) -> Connections:
+    """Make the store the fleet's if it has none yet; return both with its mark. Raise ConfigError for another one.
+
+    The store holds the ids of both in its object `MARK`, the database the same two.
+    """
+    from state.stores.generations.guard import MARK, require_fencing
+
+    row = both.database.row("SELECT mark::text AS mark, store::text AS store FROM fleet") or {}
+    if row["store"] is None and not both.read_mark():
+        require_fencing(both.objects)
+        with suppress(ConflictError):  # another process of the fleet begins at the same moment
+            both.objects.put(MARK, f"{row['mark']} {uuid4()}".encode())
+    mark = both.read_mark()
+    fleet, _, store = mark.partition(" ")
+    if fleet not in ("", row["mark"]):
+        raise ConfigError(
+            f"the objects in {url} are another fleet's than the database",
+            "set fleet.database and fleet.objects of one fleet; after a restore see the runbook in docs/fleet.md",
+        )
+    if store:
+        claim = "UPDATE fleet SET store = coalesce(store, %(store)s::uuid) RETURNING store::text AS store"
+        row |= both.database.row(claim, {"store": store}) or {}
+    if store != row["store"]:
+        raise ConfigError(
+            f"{url} is not the object store of this fleet, which has its memory in another one",
+            "set the same fleet.objects on every machine; if that store was lost, see the runbook in docs/fleet.md",
+        )
+    return replace(both, mark=mark)
+
+
 @contextmanager
 def _opened(config: Config, environment: Mapping[str, str], size: int) -> Iterator[Connections]:
     """Open both; if the body fails, close the database again."""
@@ -90,36 +107,36 @@ def _opened(config: Config, environment: Mapping[str, str], size: int) -> Iterat
 
 
 def connect(config: Config, environment: Mapping[str, str], size: int = 8) -> Connections:
-    """Connect to the database and the object store of one fleet. Raise ConfigError and UnreachableError.
+    """Connect to the database and the object store of one fleet; the first process claims its store.
 
-    Another fleet's store is refused, as the two fleets would overwrite each other's workspaces. So is an empty store
-    if the database names generations.
+    Raise UnreachableError, and ConfigError for any store but the fleet's own: in another one its memory is not, and
+    in another fleet's they would overwrite each other's workspaces.
     """
-    url = config.fleet.objects
     with _opened(config, environment, size) as both:
-        if not both.mark and (
-            rows := both.database.rows("SELECT 1 FROM workspaces WHERE generation > 0 AND removed_at IS NULL")
-        ):
-            raise ConfigError(
-                f"{url} is empty, and the database has {len(rows):,} workspaces whose memory lies in an object store",
-                "check fleet.objects; if that store was lost, see the runbook in docs/fleet.md",
-            )
-        both.require_same_fleet(url)
-        return both
+        return claim_store(both, config.fleet.objects)
 
 
-def connect_to_recover(config: Config, environment: Mapping[str, str], *, adopt: bool) -> Connections:
-    """Connect as `connect` does, but accept any store for a new database (one without tenants).
-
-    A database with tenants may also have an empty store, as its own may be lost. `adopt`: claim the store.
-    """
+def connect_to_recover(config: Config, environment: Mapping[str, str]) -> Connections:
+    """Connect as `connect` does, but accept any store for a new database (one without tenants), and an empty one."""
     with _opened(config, environment, 8) as both:
-        mark, is_new = both.mark, both.database.row("SELECT 1 FROM tenants LIMIT 1") is None
-        if is_new and mark and adopt:
-            both.database.rows("UPDATE fleet SET mark = %(mark)s::uuid", {"mark": mark})
-        elif not is_new and (adopt or mark):
-            both.require_same_fleet(config.fleet.objects)
+        if _has_tenants(both) and both.read_mark():
+            claim_store(both, config.fleet.objects)
         return both
+
+
+def adopt_store(both: Connections, url: str) -> None:
+    """Make this store the fleet's: any one if the database is new, else an empty one, as its own may be lost."""
+    mark = both.read_mark()
+    if mark and not _has_tenants(both):
+        values = dict(zip(("fleet", "store"), mark.split(), strict=True))
+        both.database.rows("UPDATE fleet SET mark = %(fleet)s::uuid, store = %(store)s::uuid", values)
+    elif not mark:
+        both.database.rows("UPDATE fleet SET store = NULL")
+    claim_store(both, url)
+
+
+def _has_tenants(both: Connections) -> bool:
+    return both.database.row("SELECT 1 FROM tenants LIMIT 1") is not None
 
 
 def require_installed() -> None:

@@ -1,6 +1,6 @@
 """Desk: the workspaces that this process holds: it leases and downloads them, commits, and gives them back.
 
-    take the lease ─> download the generation ─> take in inbox rows ─> work ─> upload ─> commit (one statement)
+    take the lease ─> download the newest generation ─> take in inbox rows ─> work ─> upload: the commit ─> PostgreSQL
 
 Uncommitted writes are lost when another holder commits. None of them was acknowledged, and the inbox rows among them
 still wait for the next holder. A folder exists only while its workspace is held: no other machine has a copy, so
@@ -87,6 +87,7 @@ class Desk:
         return self._turns.setdefault(workspace, threading.Lock())
 
     def _take(self, workspace: int) -> Held:
+        self._around.objects.require()
         lease = self._around.leases.take(workspace, self._me)
         try:
             held = self._download_and_open(lease)
@@ -96,17 +97,18 @@ class Desk:
             shutil.rmtree(self._folder / lease.place.handle, ignore_errors=True)
             raise
         self._held[workspace] = held
-        logs.get(workspace=lease.place.handle).info("workspace_taken", generation=lease.generation.number)
+        logs.get(workspace=lease.place.handle).info("workspace_taken", generation=held.lease.generation)
         return held
 
     def _download_and_open(self, lease: Lease) -> Held:
         folder = self._folder / lease.place.handle
         generations = Generations(self._around.objects, lease.place.prefix)
+        newest = generations.newest(lease.place, lease.generation)
         shutil.rmtree(folder, ignore_errors=True)
-        if lease.generation.key:
-            generations.bring_up(folder, lease.generation.key)
+        if newest is not None:
+            generations.bring_up(folder, newest)
         init_workspace(contained(folder))
-        held = Held(lease, folder, generations, self._around)
+        held = Held(lease, folder, generations, self._around, newest.number if newest is not None else 0)
         try:
             held.open()
         except BaseException:
@@ -161,6 +163,11 @@ class Desk:
             self._forget(held)
             with suppress(DreamdError):
                 self._around.leases.release(held.lease)
+
+    def distrust_store(self) -> None:
+        """Have each workspace's next generation be whole: earlier ones may be missing."""
+        for held in self.all():
+            held.is_store_trusted = False
 
     def cut_off(self) -> list[int]:
         """Commit the workspaces still in use as they are, mark them lost, and return their ids.

@@ -3,7 +3,7 @@
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -15,14 +15,14 @@ from daemon.workspace.stores import utc_now
 from daemon.workspace.vector_index import Embedding
 from state.budget import Spend
 from state.dream import Reason
-from state.errors import DreamdError, FencedError, NotKeptError, UsageError
+from state.errors import DreamdError, FencedError, NotKeptError, StorageError, UsageError
 from state.fleet import InboxRow, Lease, Place
 from state.stores.disk.lock import Turn
 from state.stores.disk.workspace import contained
 from state.stores.fleet.inbox import Inbox
 from state.stores.fleet.leases import Commit, Leases
 from state.stores.generations.generations import Generations
-from state.stores.generations.objects import Objects
+from state.stores.generations.guard import GuardedObjects
 from state.stores.history.inbox import NoteInbox
 
 # Sessions that a pass could not finish must not start one pass right after another.
@@ -37,7 +37,7 @@ class Surroundings:
     embedding: Embedding
     leases: Leases
     inbox: Inbox
-    objects: Objects
+    objects: GuardedObjects
 
 
 def config_for(place: Place, config: Config) -> Config:
@@ -48,12 +48,17 @@ def config_for(place: Place, config: Config) -> Config:
 class Held:
     """A workspace with its lease. Any thread may call."""
 
-    def __init__(self, lease: Lease, folder: Path, generations: Generations, around: Surroundings) -> None:
-        """`folder` contains the lease's generation, which `generations` downloaded."""
+    def __init__(
+        self, lease: Lease, folder: Path, generations: Generations, around: Surroundings, generation: int
+    ) -> None:
+        """`folder` contains the newest generation, which `generations` downloaded."""
         self.place = lease.place
-        self.lease = lease
+        self.lease = replace(lease, generation=generation)
         """Holds the generation committed last."""
+        # Its holder died before it told PostgreSQL, or PostgreSQL was restored: inbox rows may be in it already.
+        self._is_ahead = generation > lease.generation
         self.lost = False
+        self.is_store_trusted = True
         self.given = False  # a bootstrap left a receipt, which the next generation will include
         self.users = 0
         self.dreaming = 0  # dreams under way, or about to begin
@@ -94,6 +99,10 @@ class Held:
         if self.lost:
             raise FencedError(f"{self.place.handle} is no longer held by this process", "its holder does it again")
 
+    def require_store(self) -> None:
+        """Raise StoreAwayError if the object store is known to be away, so that nothing could be kept."""
+        self._around.objects.require()
+
     # ------------------------------------------------------------ inbox
 
     def absorb(self) -> None:
@@ -124,8 +133,13 @@ class Held:
 
     def _take_in(self, row: InboxRow) -> None:
         if row.kind == "note":
+            note = row.note()
+            if self._is_ahead:
+                with self.keeper.store() as store:
+                    if store.notes.has(note):
+                        return
             # It was redacted on arrival, but this process may know more shapes of secrets.
-            NoteInbox(self.keeper.workspace).append(row.note(), self._around.config.redaction)
+            NoteInbox(self.keeper.workspace).append(note, self._around.config.redaction)
         else:
             self.keeper.record_session_end(row.ended_at())
 
@@ -153,22 +167,32 @@ class Held:
 
     def _commit(self, *, whole: bool = False, dreams: int | None = None) -> None:
         self.check()
+        self.require_store()
         with self.quiet:
             with self._absorbing, self._counting:
                 taken, covered, written = tuple(self._absorbed), self._writes, self.keeper.written
                 self.given = False
-            snapshot = self._generations.take(self._folder, whole=whole)
+            is_whole = whole or not self.is_store_trusted
+            snapshot = self._generations.take(self._folder, whole=is_whole)
             # At the same moment: work done during the upload is in no generation, so it must not count as done.
             due_in = self.due_in()
         # Outside `quiet`: only those who wait for this commit wait for the object store.
-        generation = self._generations.put(snapshot, self.lease, utc_now())
+        try:
+            generation = self._generations.put(snapshot, self.place, self.lease.generation + 1, utc_now())
+        except FencedError:
+            self.lost = True
+            raise
+        except StorageError:
+            self.is_store_trusted = False
+            raise
+        self.is_store_trusted |= is_whole
         paid = self._paid_now()
         spent = self._spent(paid)
         commit = Commit(generation, snapshot.bytes, taken, dreams, spent, due_in, whole)
         try:
             self.lease = self._around.leases.commit(self.lease, commit)
         except DreamdError:
-            # Fenced, or the outcome is unknown: the folder cannot be trusted any more.
+            # The next holder finds the generation; PostgreSQL may lack what it should know of it.
             self.lost = True
             raise
         self._covered, self._written, self._paid = covered, written, paid

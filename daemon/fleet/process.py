@@ -26,7 +26,7 @@ from daemon.dream.progress import Step
 from daemon.fleet.access import HeldAccess, TenantAccess
 from daemon.fleet.arrivals import Arrivals
 from daemon.fleet.bearers import SEPARATOR, Bearers, ExpiringCache, handle_parts
-from daemon.fleet.connections import MARK, Connections
+from daemon.fleet.connections import Connections
 from daemon.fleet.desk import Desk
 from daemon.fleet.disclosure import unknown
 from daemon.fleet.held import Held, Surroundings
@@ -46,6 +46,7 @@ from state.stores.fleet.inbox import Inbox
 from state.stores.fleet.leases import Condition, Leases
 from state.stores.fleet.registry import Places
 from state.stores.fleet.schedule import Schedule
+from state.stores.generations.guard import LOOK_SECONDS, GuardedObjects
 
 _MOST_PLACES, _PLACE_SECONDS = 100_000, 60.0
 _LOOK_SECONDS = 2.0
@@ -66,14 +67,13 @@ class FleetProcess:
         """`folder`: this process's own; `address`: where other processes reach it."""
         self.config = without_machines_ceilings(config)
         """The configuration; its HTTP section applies to the port."""
-        self.database, self.objects = connections.database, connections.objects
+        self.database, self.objects = connections.database, GuardedObjects(connections.objects, connections.mark)
         self._since = utc_now()
         self.stopping = threading.Event()
         """Set when the process begins to stop."""
         self.metrics = Metrics(version("dreamd"), self._since.timestamp())
-        self.metrics.include(FleetMetrics(self.database, config))
+        self.metrics.include(FleetMetrics(self.database, config, lambda: self.objects.problem))
         self._embedding = embedding or Embedding(model=config.embeddings.model)
-        self._store_problem = ""
         slots = config.fleet.dreams_at_once
         self.lifetime = Lifetime(self.database, self._condition, address, slots)
         # After a note arrives, this is the earliest time that a pass or an idle dream may be due.
@@ -140,10 +140,8 @@ class FleetProcess:
         yield cast("WorkspaceAccess", TenantAccess(self, token, self.place(token, own), on_step, is_forwarded))
 
     def unready_reason(self) -> str:
-        """Return why the process cannot serve now; empty if it can."""
-        if self.stopping.is_set():
-            return "the process is stopping"
-        return self.lifetime.problem or self._store_problem
+        """Return why the process cannot take a note now; empty if it can, for which it needs PostgreSQL alone."""
+        return "the process is stopping" if self.stopping.is_set() else self.lifetime.problem
 
     def _bearer(self, given: str) -> tuple[Token, str, bool]:
         identity, name, is_forwarded = handle_parts(given)
@@ -204,29 +202,26 @@ class FleetProcess:
         self.lifetime.start()
         every(_LOOK_SECONDS, "round", self._look, self.stopping)
         every(5 * _LOOK_SECONDS, "round", self.desk.drop_lost, self.stopping)
-        every(5 * _LOOK_SECONDS, "round", self._ask_store, self.stopping)
+        every(LOOK_SECONDS, "store", self._look_at_store, self.stopping)
 
     def _condition(self) -> Condition:
-        return Condition(len(self.desk.all()), self.work.dreaming, self._store_problem)
+        return Condition(len(self.desk.all()), self.work.dreaming, self.objects.problem)
 
     def _look(self) -> None:
         self.desk.tidy(self.config.fleet.idle_seconds)
         if minutes := self.config.embeddings.idle_minutes:
             self._embedding.rest(minutes * 60)
 
-    def _ask_store(self) -> None:
-        """Check whether the object store answers, for the status of the fleet."""
-        try:
-            with suppress(NotFoundError):  # this is an answer, too
-                self.objects.get(MARK)
-        except DreamdError as error:
-            if not self._store_problem:
-                logs.get().error("objects_unreachable", error=error)
-            self._store_problem = "the object store of the fleet cannot be reached"
-        else:
-            if self._store_problem:
-                logs.get().info("objects_reached")
-            self._store_problem = ""
+    def _look_at_store(self) -> None:
+        before = self.objects.problem
+        self.objects.look()
+        now = self.objects.problem
+        if now and not before:
+            logs.get().error("objects_unreachable", why=now)
+        elif before and not now:
+            logs.get().info("objects_reached")
+        if self.objects.is_replaced:
+            self.desk.distrust_store()
 
     def stop(self, seconds: float) -> bool:
         """Take no more work, end dreams at their next node, give back all workspaces; return whether all ended."""

@@ -47,6 +47,7 @@ from state.stores.fleet.inbox import Inbox
 from state.stores.fleet.leases import Leases
 from state.stores.fleet.registry import Places
 from state.stores.fleet.schedule import ANYBODYS_QUEUE, WORK, Schedule, Use
+from state.stores.generations.guard import StoreAwayError
 
 # After this wait, the job goes to the queue of the workspace's holder.
 _NOT_KEPT_WAIT = timedelta(seconds=2)
@@ -84,11 +85,12 @@ class Work:
         log = logs.get(workspace=f"ws-{workspace}")
         try:
             with self._desk.holding(workspace) as held:
+                held.require_store()
                 held.absorb()
                 with suppress(NothingToDoError, StoppedError):
                     self._do(held, reason)
                 self._leases.settle(workspace, held.due_in())
-        except (NotKeptError, BusyError, QuotaError) as error:
+        except (NotKeptError, BusyError, QuotaError, StoreAwayError) as error:
             log.info("job_put_off", why=str(error))
             with suppress(DreamdError):
                 self._leases.settle(workspace, _wait_after(error), done=False)

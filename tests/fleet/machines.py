@@ -18,13 +18,14 @@ from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
 from state.errors import DreamdError
 from state.fleet import Place
+from state.stores.fleet.database import KEEP_ALIVE
 from tests.daemon.fleet.running import Door
 from tests.daemon.fleet.running import Fleet as Tables
-from tests.support.clocks import Clock
+from tests.support.clocks import Clock, follow
 from tests.support.fleet_tables import made
 from tests.support.folders import PLACE
 from tests.support.forked import Forked
@@ -79,6 +80,12 @@ class Ending:
     began: bool
     seconds: float
     status: int | None
+
+
+def begin(clock: str) -> None:
+    """Make this process follow the clock, and send the text of each statement, by which a door knows it."""
+    follow(clock)
+    cast("dict[str, Any]", KEEP_ALIVE)["prepare_threshold"] = None
 
 
 class Machine:
@@ -139,7 +146,7 @@ class Machine:
         with self.said.open("ab") as said:
             self.process = Forked(
                 ["fleet", "serve"],
-                before=self.clock.before,
+                before=(f"{__name__}:begin", self.clock.before[1]),
                 stdin=subprocess.DEVNULL,
                 stdout=said,
                 stderr=said,

@@ -69,7 +69,7 @@ def lose_commit(fleet: Fleet, known: Known, *, and_line: bool = False) -> Partit
     found = fleet.tables.database.row("SELECT address FROM processes WHERE id = %(id)s", {"id": owner})
     assert found is not None
     [door] = [one.database for one in fleet.machines if found["address"].endswith(f":{one.front.port}")]
-    door.lose_answer(f"{known.prefix}/generations/".encode(), *([door.refuse] if and_line else []))
+    door.lose_answer(b"UPDATE workspaces w SET generation", *([door.refuse] if and_line else []))
     return door
 
 

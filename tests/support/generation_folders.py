@@ -6,15 +6,15 @@ import zlib
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from uuid import UUID
 
-from state.fleet import Generation, Lease, Place
+from state.fleet import Place
 from state.stores.generations.generations import Generations
 from state.stores.generations.objects import Objects
 from state.stores.generations.versions import DATABASES, belongs
 
 NOW = datetime(2026, 7, 1, 12, tzinfo=UTC)
-PREFIX = "7/42"
+PLACE = Place(42, 7, "acme", "notes")
+PREFIX = PLACE.prefix
 
 
 def make_folder(root: Path, rows: int = 20) -> Path:
@@ -32,10 +32,15 @@ def make_folder(root: Path, rows: int = 20) -> Path:
     return root
 
 
-def put(generations: Generations, root: Path, number: int, *, whole: bool = False) -> str:
-    """Store the folder's current state as this generation; return its key."""
-    lease = Lease(Place(42, 7, "acme", "notes"), UUID(int=1), Generation(number - 1), NOW)
-    return generations.put(generations.take(root, whole=whole), lease, NOW).key
+def put(generations: Generations, root: Path, number: int, *, whole: bool = False) -> int:
+    """Commit the folder's current state as this generation; return its number."""
+    return generations.put(generations.take(root, whole=whole), PLACE, number, NOW)
+
+
+def bring_up(objects: Objects, folder: Path, number: int) -> None:
+    """Make the folder be this generation."""
+    generations = Generations(objects, PREFIX)
+    generations.bring_up(folder, generations.version(number))
 
 
 def write_rows(root: Path, texts: list[str]) -> None:

@@ -1,13 +1,14 @@
 """Archives of a fleet's workspaces, in the format of `dreamd export` and `dreamd import`.
 
-Export reads what was acknowledged at one moment: the generation that the registry names, and the inbox rows. Neither
-ever changes, so it takes no lease, and a holder can go on working.
+Export reads the inbox rows, and then the newest generation, which never changes: it takes no lease, and a holder can
+go on working.
 
 Import makes the workspace, and commits its first generation.
 """
 
 import os
 import shutil
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -20,7 +21,7 @@ from daemon.upkeep.export import Exported, export
 from daemon.upkeep.import_ import Imported, import_archive
 from daemon.workspace.stores import open_exclusive, utc_now
 from state.errors import BusyError, ConflictError, DreamdError, FencedError, NotFoundError, StorageError, UsageError
-from state.fleet import Generation, Lease, Place, Tenant, readable_notes
+from state.fleet import InboxRow, Lease, Place, Tenant, readable_notes
 from state.stores.disk.disk import Disk
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import contained, init_workspace
@@ -28,7 +29,9 @@ from state.stores.fleet.inbox import Inbox
 from state.stores.fleet.leases import Commit, Leases
 from state.stores.fleet.registry import Places
 from state.stores.generations.generations import Generations
+from state.stores.generations.versions import Version
 from state.stores.history.inbox import NoteInbox
+from state.stores.history.notes import notes_of
 
 _ROUNDS = 5
 
@@ -63,34 +66,52 @@ def export_place(connections: Connections, config: Config, place: Place, target:
     UnreachableError; no file is left then.
     """
     require_new(target)
-    inbox = Inbox(connections.database)
+    inbox, generations = Inbox(connections.database), Generations(connections.objects, place.prefix)
     for number in range(_ROUNDS):
-        generation, rows = inbox.moment(place.id)
-        root, notes = own / f"export-{number}", [note for _, note in readable_notes(rows)]
-        generations = Generations(connections.objects, place.prefix)
+        # First the inbox: whatever leaves it from now on is in the generation that is read next.
+        rows, newest, failed = inbox.waiting(place.id), generations.newest(place, 0), None
+        root = own / f"export-{number}"
         try:
-            if generation.key:
-                generations.bring_up(root, generation.key)
-            workspace = init_workspace(contained(root))
-            for note in notes:
-                NoteInbox(workspace).append(note, config.redaction)
-            with open_exclusive(workspace, config, "dreamd fleet export") as store:
-                done = export(store, utc_now())
-            if inbox.moment(place.id)[0] != generation:
-                generations.version(generation.key)  # raises if a forgetting deleted it meanwhile
-        except StorageError:
-            # Newer commits or a forgetting may have deleted its objects while they were read.
-            if inbox.moment(place.id)[0] == generation:
-                raise
+            if newest is not None:
+                generations.bring_up(root, newest)
+            done, added = _archived(root, config, rows)
+        except StorageError as error:
+            failed = error
+        if _is_outdated(generations, newest, failed) or _has_lost(inbox.waiting(place.id), rows):
             shutil.rmtree(root, ignore_errors=True)
             continue
+        if failed is not None:
+            raise failed
         try:  # the archive gets its name only once it is complete
             Disk(target.parent, state=Path(done.path).parent).rename_new(Path(done.path), target)
         except FileExistsError:
             raise _taken(target) from None
         archive = replace(done, path=str(target))
-        return ExportedPlace(place.tenant_name, place.name, generation.number, len(notes), archive)
+        at = newest.number if newest is not None else 0
+        return ExportedPlace(place.tenant_name, place.name, at, added, archive)
     raise BusyError(f"workspace {place.name} changes faster than it can be read", "try again")
+
+
+def _archived(root: Path, config: Config, rows: Sequence[InboxRow]) -> tuple[Exported, int]:
+    """Add the notes of the inbox that the workspace has not, and archive it; return how many were added."""
+    workspace = init_workspace(contained(root))
+    with notes_of(workspace) as known:
+        new = [note for _, note in readable_notes(rows) if not known.has(note)]
+    for note in new:
+        NoteInbox(workspace).append(note, config.redaction)
+    with open_exclusive(workspace, config, "dreamd fleet export") as store:
+        return export(store, utc_now()), len(new)
+
+
+def _is_outdated(generations: Generations, read: Version | None, failed: Exception | None) -> bool:
+    """Return whether a forgetting deleted the generation, or, if reading failed, whether there is a newer one."""
+    numbers, number = generations.numbers(), read.number if read is not None else 0
+    return bool(number and number not in numbers) or (failed is not None and max(numbers, default=0) != number)
+
+
+def _has_lost(now: Sequence[InboxRow], before: Sequence[InboxRow]) -> bool:
+    """Return whether rows were taken in meanwhile, and perhaps forgotten."""
+    return bool({row.id for row in before} - {row.id for row in now})
 
 
 def require_new(target: Path) -> None:
@@ -121,7 +142,7 @@ def import_place(connections: Connections, tenant: Tenant, name: str, file: Path
         place, is_new = places.add(tenant, name), True
     else:
         place = found.place
-        if found.generation.number or found.waiting or found.owned:
+        if found.generation or found.waiting or found.owned:
             raise ConflictError(f"tenant {tenant.name} has a workspace {name} already", "choose another name")
     try:
         number, size = _put(connections, place, root)
@@ -139,11 +160,11 @@ def _put(connections: Connections, place: Place, root: Path) -> tuple[int, int]:
     A process that took the workspace meanwhile, still empty, loses it.
     """
     generations, leases = Generations(connections.objects, place.prefix), Leases(connections.database)
-    lease, taken = Lease(place, uuid4(), Generation(), utc_now()), generations.take(root)
-    generation = generations.put(taken, lease, utc_now())
+    lease, taken = Lease(place, uuid4(), 0, utc_now()), generations.take(root)
     try:
-        leases.commit(lease, Commit(generation, taken.bytes, due_in=timedelta(0)))
+        number = generations.put(taken, place, 1, utc_now())
+        leases.commit(lease, Commit(number, taken.bytes, due_in=timedelta(0)))
     except FencedError:
         raise ConflictError(f"workspace {place.name} holds something by now", "choose another name") from None
     leases.take_away(place.id)
-    return generation.number, taken.bytes
+    return number, taken.bytes

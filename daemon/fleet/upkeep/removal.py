@@ -80,18 +80,14 @@ def delete_late(registry: Registry, objects: Objects) -> None:
             registry.removals.forget_erased(one)
 
 
-def _erase(objects: Objects, prefix: str, kept: str = "") -> tuple[int, int]:
+def _erase(objects: Objects, prefix: str, kept: int = 0) -> tuple[int, int]:
     """Delete everything below a prefix until a listing finds nothing; return the number of objects and their bytes.
 
     `kept`: keep this generation and all later ones.
     """
-    sizes, last = dict[str, int](), made_by(kept)
+    sizes = dict[str, int]()
     for _ in range(_ROUNDS):
-        found = {
-            one.key: one.size
-            for one in objects.list(prefix)
-            if last is None or (one.key != kept and (made_by(one.key) or last + 1) <= last)
-        }
+        found = {one.key: one.size for one in objects.list(prefix) if not kept or (made_by(one.key) or kept) < kept}
         if not found:
             return len(sizes), sum(sizes.values())
         sizes |= found

@@ -5,7 +5,7 @@ Every process exports the same metrics, and no label grows with the fleet.
 
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -155,6 +155,7 @@ KEPT_SECONDS = 10.0
 MOST_TENANTS = 20
 Samples = Iterable[tuple[Mapping[str, str], float]]
 _UP = ("up", "Whether the database of the fleet could be asked.")
+_STORE_UP = ("store_up", "Whether this process reaches the object store, and it is the fleet's own.")
 
 
 class FleetMetrics:
@@ -163,8 +164,8 @@ class FleetMetrics:
     They cost six statements, at most every ten seconds. Only the twenty tenants that spent most today are included.
     """
 
-    def __init__(self, database: FleetDatabase, config: Config) -> None:
-        self._database, self._config = database, config
+    def __init__(self, database: FleetDatabase, config: Config, store_problem: Callable[[], str]) -> None:
+        self._database, self._config, self._store_problem = database, config, store_problem
         self._lock = threading.Lock()
         self._families: list[GaugeMetricFamily] = []
         self._at = float("-inf")
@@ -180,7 +181,7 @@ class FleetMetrics:
                     logs.get().warning("fleet_figures_unread", error=error)
                     self._families = [_family(*_UP, 0)]
                 self._at = time.monotonic()
-            return self._families
+            return [*self._families, _family(*_STORE_UP, int(not self._store_problem()))]
 
 
 def _families(read: FleetStatus) -> Iterator[tuple[str, str, float | Samples]]:

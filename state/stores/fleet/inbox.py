@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from state.errors import NotFoundError, UsageError
-from state.fleet import Generation, InboxRow
+from state.fleet import InboxRow
 from state.stores.fleet.database import FleetDatabase, Statements, storable
 
 KEPT_DAYS = 7
@@ -126,23 +126,20 @@ class Inbox(Statements):
                 answers[place] = answer
         return answers
 
-    def moment(self, workspace: int) -> tuple[Generation, list[InboxRow]]:
-        """Return the workspace's generation and the waiting rows that it does not contain. Raise NotFoundError."""
-        # A single statement, so that it sees one snapshot.
+    def waiting(self, workspace: int) -> list[InboxRow]:
+        """Return what waits for the workspace, by id; a lower id may still appear after a higher one.
+
+        Raise NotFoundError.
+        """
         rows = self._database.rows(
-            "SELECT w.generation, w.key AS made, i.id, i.kind, i.key, i.body, i.at FROM workspaces w"
+            "SELECT i.id, i.kind, i.key, i.body, i.at FROM workspaces w"
             " LEFT JOIN inbox i ON i.workspace = w.id AND i.taken_at IS NULL"
             " WHERE w.id = %(id)s AND w.removed_at IS NULL ORDER BY i.id",
             {"id": workspace},
         )
         if not rows:
             raise NotFoundError(f"there is no workspace ws-{workspace}", "it was removed")
-        generations = [Generation(row.pop("generation"), row.pop("made")) for row in rows]
-        return generations[0], [InboxRow(**row) for row in rows if row["id"] is not None]
-
-    def waiting(self, workspace: int) -> list[InboxRow]:
-        """Return what waits for the workspace, by id; a lower id may still appear after a higher one."""
-        return self.moment(workspace)[1]
+        return [InboxRow(**row) for row in rows if row["id"] is not None]
 
     def notes_this_minute(self, tenant: int) -> int:
         """Count the notes of a tenant since the minute began."""

@@ -1,10 +1,10 @@
-"""Leases: which processes live, which of them holds a workspace, and the one statement that commits a generation.
+"""Leases: which processes live, which of them holds a workspace, and the statement that records a generation.
 
 A process lives as long as its session with PostgreSQL, which ends when the process dies or is silent for fifteen
 seconds, because it hangs or the connection is cut. A lease is the holder's id in the workspace's row, valid while
-that process lives. The generation is the fence: a commit succeeds only if the workspace still has the generation that
-it started from. A displaced holder may commit as long as nobody else has, which is harmless: the new holder's commit
-on the same generation is then refused.
+that process lives. The object store is the fence: it takes one generation of a number, so a displaced holder may
+commit as long as nobody else has, which is harmless: the new holder's commit of the same number is then refused. The
+number here is a hint, and no commit makes it lower.
 """
 
 import threading
@@ -18,7 +18,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_f
 
 from state.budget import Spend
 from state.errors import FencedError, NotFoundError, NotKeptError, UnreachableError
-from state.fleet import Generation, InboxRow, Lease, Place
+from state.fleet import InboxRow, Lease, Place
 from state.stores.fleet.database import (
     BoundedConnection,
     FleetDatabase,
@@ -168,13 +168,13 @@ class HeldElsewhereError(NotKeptError):
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What a holder commits: the next generation, the inbox rows in it, and facts for the schedule.
+    """What a holder has put into the store: a generation, the inbox rows in it, and facts for the schedule.
 
     `due_in` is the time until it wants a job (None: when something arrives). `dreams` is the count for a dream that
     ended with it (0: it does not count), None if no dream ended. `erased`: older generations hold forgotten text.
     """
 
-    generation: Generation
+    generation: int
     size: int
     taken: tuple[int, ...] = ()
     dreams: int | None = None
@@ -190,7 +190,7 @@ WITH taken AS (
       AND (w.owner IS NULL OR w.owner = %(owner)s OR NOT EXISTS (SELECT 1 FROM living p WHERE p.id = w.owner))
       AND EXISTS (SELECT 1 FROM living me WHERE me.id = %(owner)s)
     RETURNING w.*)
-SELECT taken.id, taken.tenant, t.name AS tenant_name, taken.name, taken.timezone, taken.generation, taken.key,
+SELECT taken.id, taken.tenant, t.name AS tenant_name, taken.name, taken.timezone, taken.generation,
     taken.created_at, taken.committed_at,
     taken.due_at IS NOT NULL OR taken.queued_at IS NOT NULL OR taken.generation = 0 AS is_due
 FROM taken JOIN tenants t ON t.id = taken.tenant WHERE t.removed_at IS NULL
@@ -205,14 +205,14 @@ WHERE w.id = %(id)s AND w.removed_at IS NULL
 # arrival. A problem may quote forgotten text, and rows set aside may hold it.
 _COMMIT = """
 WITH held AS (
-    UPDATE workspaces w SET generation = %(number)s, key = %(key)s, bytes = %(size)s,
+    UPDATE workspaces w SET generation = %(generation)s, bytes = %(size)s,
         committed_at = clock_timestamp(),
         dreaming_at = CASE WHEN %(dreams)s::int IS NULL THEN dreaming_at END,
         problem = CASE WHEN %(erased)s AND problem <> ''
             THEN 'it failed before something was forgotten there' ELSE problem END,
         due_at = CASE WHEN queued_at IS NOT NULL THEN due_at
             ELSE least(due_at, clock_timestamp() + %(due_in)s::interval) END
-    WHERE w.id = %(id)s AND w.generation = %(before)s AND w.key = %(before_key)s AND w.removed_at IS NULL
+    WHERE w.id = %(id)s AND w.generation < %(generation)s AND w.removed_at IS NULL
     RETURNING w.*),
 taken AS (
     UPDATE inbox i SET body = '', taken_at = clock_timestamp() FROM held
@@ -221,7 +221,7 @@ aside AS (
     UPDATE inbox i SET body = '', taken_at = clock_timestamp() FROM held
     WHERE %(erased)s AND i.workspace = held.id AND i.taken_at = 'infinity'),
 erased AS (
-    INSERT INTO erased (tenant, workspace, kept) SELECT tenant, id, %(key)s FROM held WHERE %(erased)s),
+    INSERT INTO erased (tenant, workspace, kept) SELECT tenant, id, %(generation)s FROM held WHERE %(erased)s),
 spent AS (
     INSERT INTO spending AS s (day, tenant, workspace, dreams, calls, tokens, usd)
     SELECT (clock_timestamp() AT TIME ZONE 'UTC')::date, held.tenant, held.id,
@@ -229,7 +229,7 @@ spent AS (
     FROM held WHERE coalesce(%(dreams)s::int, 0) <> 0 OR %(calls)s <> 0 OR %(tokens)s <> 0 OR %(usd)s <> 0
     ON CONFLICT (day, tenant, workspace) DO UPDATE SET dreams = s.dreams + excluded.dreams,
         calls = s.calls + excluded.calls, tokens = s.tokens + excluded.tokens, usd = s.usd + excluded.usd)
-SELECT generation, key FROM held
+SELECT generation FROM held
 """
 
 _CHARGE = """
@@ -272,7 +272,7 @@ class Leases(Statements):
         row = self._database.row(_TAKE, {"id": workspace, "owner": owner})
         if row is not None:
             place = Place(*(row.pop(key) for key in ("id", "tenant", "tenant_name", "name", "timezone")))
-            return Lease(place, owner, Generation(row.pop("generation"), row.pop("key")), **row)
+            return Lease(place, owner, **row)
         handle, holder = f"ws-{workspace}", self._database.row(_HOLDER, {"id": workspace})
         if holder is None:
             raise NotFoundError(f"there is no workspace {handle}", "it was removed")
@@ -297,37 +297,30 @@ class Leases(Statements):
         return [InboxRow(**row) for row in rows if row["id"] is not None]
 
     def commit(self, lease: Lease, commit: Commit) -> Lease:
-        """Make this the workspace's generation, and return the lease with it.
+        """Record that the store has this generation of the workspace, and return the lease with it.
 
-        Raise FencedError if another one was committed since: nothing of this commit is written. Raise
-        UnreachableError if the result is unknown: PostgreSQL did not answer in time, or others committed after an
-        answer was lost.
+        Raise FencedError if the workspace was removed. Raise UnreachableError if PostgreSQL did not answer in time,
+        or has a newer generation: whether that one builds on this one is not known.
         """
-        wanted, before = commit.generation, lease.generation
-        values = {**asdict(commit), **asdict(commit.spent), **asdict(wanted), "taken": list(commit.taken)}
-        values |= {"id": lease.place.id, "before": before.number, "before_key": before.key}
-        asking = _PATIENCE.copy()
-        now = asking(self._committed, values)
-        if now == wanted:  # possibly by an earlier try whose answer was lost
-            return replace(lease, generation=wanted)
-        if now.number > wanted.number and asking.statistics["attempt_number"] > 1:
-            raise UnreachableError(
-                f"whether generation {wanted.number} of ws-{lease.place.id} was committed is not known:"
-                " the answer was lost, and another holder has committed since",
-                "look whether it is there before you try again",
-            )
-        raise FencedError(
-            f"ws-{lease.place.id} was committed by another holder since, or removed",
-            "nothing of what was under way is written; it is done again by its holder",
+        values = {**asdict(commit), **asdict(commit.spent), "taken": list(commit.taken), "id": lease.place.id}
+        now = _PATIENCE.copy()(self._committed, values)
+        if now == commit.generation:  # possibly by an earlier try whose answer was lost
+            return replace(lease, generation=now)
+        if now is None:
+            raise FencedError(f"ws-{lease.place.id} was removed", "nothing of what was under way is kept")
+        raise UnreachableError(
+            f"ws-{lease.place.id} has generation {now}, committed by another holder while this one put"
+            f" {commit.generation}",
+            "look whether it is there before you try again",
         )
 
-    def _committed(self, values: Mapping[str, Any]) -> Generation:
-        """Commit, and return the workspace's generation afterwards; it is another one if the commit was refused."""
+    def _committed(self, values: Mapping[str, Any]) -> int | None:
+        """Commit, and return the workspace's generation afterwards: another one if the commit was refused."""
         # The second statement waits for a commit still in progress; one that arrives later is refused like the first.
         row = self._database.row(_COMMIT, values) or self._database.row(
-            "SELECT generation, key FROM workspaces WHERE id = %(id)s FOR SHARE", values
+            "SELECT generation FROM workspaces WHERE id = %(id)s AND removed_at IS NULL FOR SHARE", values
         )
-        return Generation(row["generation"], row["key"]) if row is not None else Generation()
+        return row["generation"] if row is not None else None
 
     def charge(self, lease: Lease, spent: Spend) -> bool:
         """Count what a dream cost before it is committed, whoever holds the workspace, because it is spent.

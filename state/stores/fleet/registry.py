@@ -14,7 +14,7 @@ from secrets import token_hex
 from typing import Any
 
 from state.errors import ConflictError, NotFoundError, QuotaError, UsageError
-from state.fleet import TOKEN, Generation, Place, Quotas, Right, Tenant, Token, require_name
+from state.fleet import TOKEN, Place, Quotas, Right, Tenant, Token, require_name
 from state.stores.fleet.database import FleetDatabase, Statements, storable
 
 _ID_BYTES, _SECRET_BYTES = 6, 24
@@ -195,7 +195,7 @@ class PlaceFacts:
     """A workspace as its tenant and the status see it."""
 
     place: Place
-    generation: Generation
+    generation: int
     bytes: int
     committed_at: datetime | None
     due_at: datetime | None
@@ -219,7 +219,7 @@ class TenantUse:
 
 
 _FACTS = """
-SELECT w.id, w.tenant, t.name AS tenant_name, w.name, w.timezone, w.generation, w.key, w.bytes, w.committed_at,
+SELECT w.id, w.tenant, t.name AS tenant_name, w.name, w.timezone, w.generation, w.bytes, w.committed_at,
     w.due_at, w.queued_at IS NOT NULL AS queued, w.failures, w.problem,
     EXISTS (SELECT 1 FROM living p WHERE p.id = w.owner) AS owned,
     (SELECT count(*) FROM inbox i WHERE i.workspace = w.id AND i.taken_at IS NULL) AS waiting
@@ -310,7 +310,7 @@ class Places(Statements):
 
 def _facts(row: dict[str, Any]) -> PlaceFacts:
     place = Place(*(row.pop(key) for key in ("id", "tenant", "tenant_name", "name", "timezone")))
-    return PlaceFacts(place, Generation(row.pop("generation"), row.pop("key")), **row)
+    return PlaceFacts(place, **row)
 
 
 # ------------------------------------------------------------------- removals
@@ -334,7 +334,7 @@ _CLOSE = (
     """,
     """
     INSERT INTO erased (tenant, workspace) SELECT %(tenant)s, %(workspace)s WHERE NOT EXISTS (
-        SELECT 1 FROM erased WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND kept = '')
+        SELECT 1 FROM erased WHERE tenant = %(tenant)s AND workspace = %(workspace)s AND kept = 0)
     """,
     """
     SELECT removed_at FROM tenants WHERE id = %(tenant)s AND %(workspace)s = 0
@@ -385,7 +385,7 @@ class Erased:
 
     tenant: int
     workspace: int
-    kept: str
+    kept: int
     at: datetime
 
 

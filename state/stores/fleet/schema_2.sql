@@ -52,8 +52,8 @@ CREATE TABLE workspaces (
     tenant bigint NOT NULL REFERENCES tenants,
     name text NOT NULL,
     created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    -- Of the last commit, a hint: the object store may have a newer one.
     generation bigint NOT NULL DEFAULT 0,
-    key text NOT NULL DEFAULT '',
     bytes bigint NOT NULL DEFAULT 0,
     committed_at timestamptz,
     -- Who has it open; nobody, unless that process lives.
@@ -117,16 +117,17 @@ CREATE TABLE arrivals (
 );
 
 -- What was removed of late, whole tenants as workspace 0, and what was forgotten: all up to the generation `kept`, but
--- for that. Whoever held it may put an object yet, or have died before it deleted the others: they are looked for.
+-- for that (0: all). Whoever held it may put an object yet, or have died before it deleted the others: they are looked for.
 CREATE TABLE erased (
     tenant bigint NOT NULL,
     workspace bigint NOT NULL,
-    kept text NOT NULL DEFAULT '',
+    kept bigint NOT NULL DEFAULT 0,
     at timestamptz NOT NULL DEFAULT clock_timestamp(),
     due_at timestamptz NOT NULL DEFAULT clock_timestamp() + interval '30 seconds'
 );
 
--- What the fleet is: the mark of its object store, so that nobody brings the objects of another one.
+-- What the fleet is, and which object store is its own, from the first process on. That store holds both.
 CREATE TABLE fleet (
-    mark uuid NOT NULL
+    mark uuid NOT NULL,
+    store uuid
 );

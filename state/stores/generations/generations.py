@@ -1,8 +1,8 @@
 """Generations: the committed states of one workspace in the object store, one object each.
 
-An object holds the changes since the previous one; when the chain gets long, the next object holds everything.
-Objects never change, and count only once the fleet's database names them. An interrupted `put` leaves an object that
-nothing refers to, which the next sweep deletes.
+An object holds the changes since the previous one; when the chain gets long, the next object holds everything. The
+newest object is the workspace: the store lets only one writer create a number, so whoever started from an outdated
+generation commits nothing.
 """
 
 import os
@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO
+from uuid import uuid4
 
-from state.errors import BusyError, NotFoundError, StorageError
-from state.fleet import Generation, Lease
+from state.errors import BusyError, ConflictError, FencedError, NotFoundError, StorageError
+from state.fleet import Place
 from state.stores.backup.archive import add_log
 from state.stores.database.connection import explained, open_unmigrated
 from state.stores.disk.disk import below, opened
@@ -26,6 +27,7 @@ from state.stores.disk.workspace import contained
 from state.stores.generations.objects import Objects
 from state.stores.generations.versions import (
     DATABASES,
+    Part,
     StoredFile,
     Version,
     belongs,
@@ -35,6 +37,7 @@ from state.stores.generations.versions import (
     encoded,
     key_of,
     made_by,
+    part_of,
 )
 
 # After this many objects beyond the last whole generation, the next one is whole.
@@ -47,7 +50,7 @@ class Taken:
     """A workspace's files at one moment, ready to be put, and the objects that hold what did not change."""
 
     files: Mapping[str, tuple[StoredFile, bytes]]
-    before: tuple[tuple[str, int], ...]
+    before: tuple[Part, ...]
 
     @property
     def bytes(self) -> int:
@@ -64,8 +67,9 @@ class Generations:
     def __init__(self, objects: Objects, prefix: str) -> None:
         self._objects = objects
         self._prefix = prefix.strip("/")
+        self._writer = uuid4().hex
         self._digests: dict[str, bytes] = {}
-        self._chain: tuple[tuple[str, int], ...] = ()  # the last generation's objects, the whole one first
+        self._chain: tuple[Part, ...] = ()  # the last generation's objects, the whole one first
 
     def take(self, folder: Path, *, whole: bool = False) -> Taken:
         """Read the workspace in this folder as a crash at this moment would leave it; nothing is written.
@@ -79,35 +83,74 @@ class Generations:
             files[name] = changed_blocks(content, mtime_ns, known.get(name, b"")), content
         return Taken(files, self._chain if known else ())
 
-    def put(self, taken: Taken, lease: Lease, now: datetime) -> Generation:
-        """Write what was taken as the generation after the lease's, durably."""
-        number, place = lease.generation.number + 1, lease.place
-        content = encoded((place.tenant_name, place.name), number, now, taken.before, taken.files)
-        key = key_of(self._prefix, number, content)
-        self._objects.put(key, content)
+    def put(self, taken: Taken, place: Place, number: int, now: datetime) -> int:
+        """Commit what was taken as the generation with this number, durably; return its number.
+
+        The number is a higher one if an earlier put of this writer, whose answer was lost, has taken it. Raise
+        FencedError if another writer has it.
+        """
+        names = place.tenant_name, place.name
+        while True:
+            key = key_of(self._prefix, number)
+            content = encoded(self._writer, names, number, now, taken.before, taken.files)
+            try:
+                self._objects.put(key, content)
+            except ConflictError:
+                if self.version(number).writer != self._writer:
+                    what = f"generation {number} of {place.handle} was committed by another holder"
+                    raise FencedError(what, "nothing of what was under way is written") from None
+                number += 1
+            else:
+                break
         self._digests = {name: file.digests for name, (file, _) in taken.files.items()}
-        self._chain = (*taken.before, (key, len(content)))
-        return Generation(number, key)
+        self._chain = (*taken.before, part_of(number, content))
+        return number
 
-    def version(self, key: str) -> Version:
-        """Return the generation with this key. Raise StorageError if it is missing or not what was written."""
-        return decoded(self._get(key), key, self._prefix)
+    def version(self, number: int, digest: str = "") -> Version:
+        """Return this generation. Raise StorageError if it is missing or damaged, or has not this digest if given."""
+        key = key_of(self._prefix, number)
+        try:
+            content = self._objects.get(key)
+        except NotFoundError:
+            raise damaged(key, "it is missing") from None
+        if digest and part_of(number, content).digest != digest:
+            raise damaged(key, "it is not what was written under this key")
+        return decoded(content, key)
 
-    def bring_up(self, folder: Path, key: str) -> None:
+    def newest(self, place: Place, known: int) -> Version | None:
+        """Return the workspace's newest generation; None if there is none. `known`: a number that was committed.
+
+        Raise StorageError if the store lacks a generation as new as `known`, or if this one is another workspace's:
+        a restored database may give a number again.
+        """
+        number = max(self.numbers(), default=0)
+        if number < known:
+            raise damaged(key_of(self._prefix, known), f"it is missing, the newest there is {number}")
+        version = self.version(number) if number else None
+        if version is not None and (version.tenant, version.workspace) != (place.tenant_name, place.name):
+            what = f"{version.key} is of {version.tenant}/{version.workspace}, not of {place.named}"
+            raise StorageError(what, "'dreamd fleet recover' brings that one back; remove this one and add it again")
+        return version
+
+    def numbers(self) -> dict[int, int]:
+        """Return the numbers of the generations in the store, with the sizes of their objects."""
+        found = ((made_by(one.key), one) for one in self._objects.list(self._prefix))
+        return {made: one.size for made, one in found if made is not None and one.key == key_of(self._prefix, made)}
+
+    def bring_up(self, folder: Path, last: Version) -> None:
         """Replace the folder's content by this generation. Raise StorageError, which names the object."""
-        last = self.version(key)
         contents = dict[str, bytearray]()
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             for start in range(0, len(last.before), _AT_ONCE):
-                keys = [name for name, _ in last.before[start : start + _AT_ONCE]]
-                for one in pool.map(self.version, keys):
+                parts = last.before[start : start + _AT_ONCE]
+                for one in pool.map(lambda part: self.version(part.number, part.digest), parts):
                     one.apply(contents)
         last.apply(contents)
         self._digests = {}
         for name, (_, digest) in last.files.items():
             file = changed_blocks(bytes(contents[name]), 0, b"")
             if file.digest != digest:
-                raise damaged(key, f"{name} does not come out as it was put")
+                raise damaged(last.key, f"{name} does not come out as it was put")
             self._digests[name] = file.digests
         self._chain = last.chain
         _write(folder, {name: (contents[name], file.mtime_ns) for name, (file, _) in last.files.items()})
@@ -119,12 +162,12 @@ class Generations:
         """
         if not self._chain:
             return 0
-        needed = {key for key, _ in self._chain}
-        first, last = made_by(self._chain[0][0]) or 0, made_by(self._chain[-1][0]) or 0
+        needed = {one.number for one in self._chain}
+        first, last = self._chain[0].number, self._chain[-1].number
         # The previous chain stays until the next whole generation, for anybody who has to go back.
         oldest = last + 1 if forgotten else first - _MOST_CHANGES
         listed = ((one.key, made_by(one.key)) for one in self._objects.list(self._prefix))
-        doomed = [key for key, made in listed if made is not None and made < oldest and key not in needed]
+        doomed = [key for key, made in listed if made is not None and made < oldest and made not in needed]
         self._objects.delete(doomed)
         return len(doomed)
 
@@ -133,17 +176,11 @@ class Generations:
         """Return whether the last generation is a single object."""
         return len(self._chain) == 1
 
-    def _get(self, key: str) -> bytes:
-        try:
-            return self._objects.get(key)
-        except NotFoundError:
-            raise damaged(key, "it is missing") from None
 
-
-def _is_long(chain: tuple[tuple[str, int], ...]) -> bool:
+def _is_long(chain: tuple[Part, ...]) -> bool:
     """Return whether the next generation must be whole: there are many changes, or they are larger than it."""
-    changes = [size for _, size in chain[1:]]
-    return len(changes) >= _MOST_CHANGES or 2 * sum(changes) > sum(size for _, size in chain)
+    changes = [one.size for one in chain[1:]]
+    return len(changes) >= _MOST_CHANGES or 2 * sum(changes) > sum(one.size for one in chain)
 
 
 class _Files:

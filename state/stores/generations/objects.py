@@ -1,6 +1,6 @@
 """Objects: a store of whole objects, in a folder or in an S3 bucket (through obstore).
 
-The object of a key never changes, because keys are bound to contents: writing an object twice equals writing it once.
+The object of a key never changes: the store itself refuses a second one (`If-None-Match`), whoever writes it.
 """
 
 import os
@@ -16,7 +16,7 @@ import obstore
 from obstore import exceptions
 from obstore.store import S3Store
 
-from state.errors import ConfigError, NotFoundError, StorageError, UnreachableError, UsageError
+from state.errors import ConfigError, ConflictError, NotFoundError, StorageError, UnreachableError, UsageError
 from state.stores.disk.disk import Disk, below, opened
 from state.stores.disk.syscalls import System, storage_errors
 
@@ -51,7 +51,7 @@ class Objects(Protocol):
     """
 
     def put(self, key: str, content: bytes) -> None:
-        """Write the object; it is durable when this returns."""
+        """Create the object; it is durable when this returns. Raise ConflictError if the key has another content."""
 
     def get(self, key: str) -> bytes:
         """Return the whole object. Raise NotFoundError."""
@@ -105,8 +105,10 @@ class FolderObjects:
         self._require_root()
         for folder in reversed(path.relative_to(self._root).parents[:-1]):
             self._disk.make_folder(self._root / folder)
-        with suppress(FileExistsError):  # it has the same content, because keys are bound to contents
+        try:
             self._disk.write_new(path, content)
+        except FileExistsError:
+            _require_same(self, key, content)
 
     def get(self, key: str) -> bytes:
         path = self._path(key)
@@ -181,7 +183,10 @@ class S3Objects:
 
     def put(self, key: str, content: bytes) -> None:
         with self._errors(key):
-            obstore.put(self._store, key, content)
+            try:
+                obstore.put(self._store, key, content, mode="create", use_multipart=False)
+            except exceptions.AlreadyExistsError:  # perhaps by a try whose answer was lost
+                _require_same(self, key, content)
 
     def get(self, key: str) -> bytes:
         with self._errors(key):
@@ -217,6 +222,12 @@ class S3Objects:
             if "non-2xx status code: 4" in reason:
                 raise StorageError(f"{self._name}: {key}: {reason}", "check 'fleet.objects'") from None
             raise UnreachableError(f"{self._name} cannot be reached ({reason})", "try again soon") from None
+
+
+def _require_same(objects: Objects, key: str, content: bytes) -> None:
+    """Raise ConflictError if the object of this key has another content."""
+    if objects.get(key) != content:
+        raise ConflictError(f"there is another object {key}", "nothing of this one is written")
 
 
 def _reason(error: Exception) -> str:

@@ -1,10 +1,10 @@
 """Versions: a generation as one object: its key, its bytes, and the checks before it is trusted.
 
-    PREFIX/generations/000000000007-<digest>   number, and the beginning of the SHA-256 of its content
+    PREFIX/generations/000000000007   the key is the number, and only one writer can create it
 
-A key is bound to its content: whoever has the key from the database notices if the store returns something else, and
-writing an object twice equals writing it once. The content is compressed (zlib): a head (JSON), then the blocks of
-each file that differ from the previous generation. The head names the earlier objects, back to a whole one.
+The content is compressed (zlib): a head (JSON), then the blocks of each file that differ from the previous
+generation. The head names its writer, the earlier objects with their digests, back to a whole one, and the digest of
+each file.
 
 A generation holds what makes up the workspace: state.db, the dream under way, MEMORY.md and pending notes. It omits
 the vector index and the copies of state.db, which can be rebuilt, and the originals of redacted notes, because a
@@ -19,7 +19,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
@@ -32,9 +32,9 @@ MOST_BYTES = 1024**3
 """The limit for all files of a generation together."""
 BLOCK_BYTES = 4 * 1024
 """The unit in which SQLite changes a database; a dream or a note changes few blocks."""
-_FORMAT = 4
-_DIGEST, _DIGEST_BYTES = 32, 16
-_NAME = re.compile(r"\.?([0-9]{12})-([0-9a-f]{32})(?:\..*)?")
+_FORMAT = 5
+_DIGEST_BYTES = 16
+_NAME = re.compile(r"\.?([0-9]{12})(?:\..*)?")
 _FILE = re.compile(
     r"MEMORY\.md(\.seed-backup)?|GENOME\.md|memory/(scratch\.md|economics\.json|\.scratch\.md\.[0-9.]{1,40}\.displaced)"
     rf"|{re.escape(STATE_FOLDER)}/(state\.db|checkpoints/dreams\.db|inbox(\.[0-9]{{6,12}})?\.md|bootstraps\.jsonl)"
@@ -42,8 +42,16 @@ _FILE = re.compile(
 _LENGTH = struct.Struct(">I")
 _Number = Annotated[int, Field(ge=0, le=MOST_BYTES)]
 _Time = Annotated[int, Field(ge=-(2**63), lt=2**63)]
-_Objects = tuple[tuple[str, _Number], ...]
+_Objects = tuple[tuple[_Number, _Number, str], ...]
 _Runs = tuple[tuple[_Number, _Number], ...]
+
+
+class Part(NamedTuple):
+    """An object of a chain: its generation's number, its size and its digest."""
+
+    number: int
+    size: int
+    digest: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +79,7 @@ class _Head:
     """An object's head. `files` holds name, size, time, digest and runs of each file."""
 
     format: int
+    writer: str
     place: tuple[str, str]
     number: _Number
     at: datetime
@@ -80,20 +89,25 @@ class _Head:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One generation: its owner, its intended number, and the objects before it, oldest first.
+    """One generation: its writer, its owner, and the objects before it, oldest first; `own` is its own object.
 
     `tenant` and `workspace` are names, from which a lost registry can be rebuilt.
     """
 
     key: str
-    size: int  # of its own object
+    own: Part
+    writer: str
     tenant: str
     workspace: str
-    number: int
     at: datetime
-    before: tuple[tuple[str, int], ...]
+    before: tuple[Part, ...]
     files: Mapping[str, tuple[StoredFile, str]] = field(repr=False)
     blocks: memoryview = field(repr=False)
+
+    @property
+    def number(self) -> int:
+        """Return the number of the generation."""
+        return self.own.number
 
     @property
     def bytes(self) -> int:
@@ -101,9 +115,9 @@ class Version:
         return sum(file.size for file, _ in self.files.values())
 
     @property
-    def chain(self) -> tuple[tuple[str, int], ...]:
-        """Return its objects with their sizes, the whole one first and its own last."""
-        return (*self.before, (self.key, self.size))
+    def chain(self) -> tuple[Part, ...]:
+        """Return its objects, the whole one first and its own last."""
+        return (*self.before, self.own)
 
     def apply(self, contents: dict[str, bytearray]) -> None:
         """Turn the files of the previous generation into those of this one, in place."""
@@ -131,9 +145,14 @@ def made_by(key: str) -> int | None:
     return int(match.group(1)) if match else None
 
 
-def key_of(prefix: str, number: int, content: bytes) -> str:
-    """Return the key of the object with this content."""
-    return f"{prefix}/generations/{number:012d}-{hashlib.sha256(content).hexdigest()[:_DIGEST]}"
+def key_of(prefix: str, number: int) -> str:
+    """Return the key of the object of a generation."""
+    return f"{prefix}/generations/{number:012d}"
+
+
+def part_of(number: int, content: bytes) -> Part:
+    """Return the object with this content as a part of a chain."""
+    return Part(number, len(content), _digest(content).hex())
 
 
 def changed_blocks(content: bytes, mtime_ns: int, before: bytes) -> StoredFile:
@@ -153,17 +172,18 @@ def changed_blocks(content: bytes, mtime_ns: int, before: bytes) -> StoredFile:
 
 
 def encoded(
+    writer: str,
     names: tuple[str, str],
     number: int,
     at: datetime,
-    before: tuple[tuple[str, int], ...],
+    before: tuple[Part, ...],
     files: Mapping[str, tuple[StoredFile, bytes]],
 ) -> bytes:
     """Return the content of a generation's object. Raise StorageError if the workspace is too large."""
     if sum(file.size for file, _ in files.values()) > MOST_BYTES:
         raise StorageError(f"{names[1]} is larger than {MOST_BYTES:,} bytes", "forget what is needed no more")
     rows = tuple((name, one.size, one.mtime_ns, one.digest, one.runs) for name, (one, _) in files.items())
-    head = encode(_Head(_FORMAT, names, number, at, before, rows)).encode()
+    head = encode(_Head(_FORMAT, writer, names, number, at, before, rows)).encode()
     packing = zlib.compressobj(1)
     parts = [packing.compress(_LENGTH.pack(len(head)) + head)]
     for file, content in files.values():
@@ -172,13 +192,13 @@ def encoded(
     return b"".join((*parts, packing.flush()))
 
 
-def decoded(content: bytes, key: str, prefix: str) -> Version:
+def decoded(content: bytes, key: str) -> Version:
     """Decode a generation from its object.
 
-    Raise StorageError naming the object unless its content matches its key, all its files are ones that a workspace
-    has, all earlier objects are below this prefix, and its blocks are those that the head lists.
+    Raise StorageError naming the object unless it is of its key's generation, all its files are ones that a workspace
+    has, all objects before it are of earlier generations, and its blocks are those that the head lists.
     """
-    head, blocks = _unpacked(content, key, prefix)
+    head, blocks = _unpacked(content, key)
     files = {name: (StoredFile(size, time, b"", runs), digest) for name, size, time, digest, runs in head.files}
     if len(files) != len(head.files) or not all(map(belongs, files)):
         raise damaged(key, "no workspace has such files")
@@ -189,20 +209,21 @@ def decoded(content: bytes, key: str, prefix: str) -> Version:
         raise damaged(key, "its files are too large")
     if made_by(key) != head.number:
         raise damaged(key, "it is of another generation")
-    if strange := next((name for name, _ in head.before if not _is_key(name, prefix)), None):
-        raise damaged(key, f"it names {strange[:100]!r}, which is no object of this workspace")
-    return Version(key, len(content), *head.place, head.number, head.at, head.before, files, blocks)
+    before = tuple(Part(*one) for one in head.before)
+    if any(one.number >= head.number for one in before):
+        raise damaged(key, "it builds on a later one")
+    return Version(key, part_of(head.number, content), head.writer, *head.place, head.at, before, files, blocks)
 
 
 def damaged(key: str, what: str) -> StorageError:
     """Return the error for a generation's object that cannot be used."""
-    return StorageError(f"the object {key}: {what}", "bring up an older generation ('dreamd fleet recover')")
+    return StorageError(
+        f"the object {key}: {what}", "restore the bucket, or go back with 'dreamd fleet recover --older'"
+    )
 
 
-def _unpacked(content: bytes, key: str, prefix: str) -> tuple[_Head, memoryview]:
+def _unpacked(content: bytes, key: str) -> tuple[_Head, memoryview]:
     """Return the head and the blocks of an object."""
-    if not _is_key(key, prefix) or hashlib.sha256(content).hexdigest()[:_DIGEST] != key[-_DIGEST:]:
-        raise damaged(key, "it is not what was written under this key")
     try:
         unpacking = zlib.decompressobj()
         whole = unpacking.decompress(content, 2 * MOST_BYTES)
@@ -219,10 +240,6 @@ def _unpacked(content: bytes, key: str, prefix: str) -> tuple[_Head, memoryview]
         return decode(_Head, head), memoryview(whole)[start:]
     except StorageError as error:
         raise damaged(key, "it is no generation") from error
-
-
-def _is_key(key: str, prefix: str) -> bool:
-    return made_by(key) is not None and key == f"{prefix}/generations/{key.rpartition('/')[2]}"
 
 
 def _digest(content: "bytes | bytearray | memoryview") -> bytes:

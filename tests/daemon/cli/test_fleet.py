@@ -127,7 +127,7 @@ def test_a_workspace_moves_into_the_fleet_and_back(dreamd: Caller, fleet: Kept, 
     assert (done.status, done.err) == (0, "")
     assert done.out.startswith("workspace laptop of tenant acme (ws-1): no versions")
     found = fleet.places.find(1, "laptop")
-    version = Generations(fleet.objects, found.place.prefix).version(found.generation.key)
+    version = Generations(fleet.objects, found.place.prefix).version(found.generation)
     assert (version.tenant, version.workspace, found.bytes) == ("acme", "laptop", version.bytes)
     assert found.due_at is not None
     assert dreamd("fleet", "import", "acme", "laptop", file).status == 4
@@ -142,11 +142,11 @@ def test_a_workspace_moves_into_the_fleet_and_back(dreamd: Caller, fleet: Kept, 
 def test_recovery_tells_what_it_would_do_and_does_it(dreamd: Caller, fleet: Kept) -> None:  # noqa: F811
     fleet.live()
     place = fleet.place(fleet.tenant("acme"), "notes")
-    first = fleet.commit(place, "tea")
-    fleet.commit(place, "coffee")
-    fleet.database.rows("UPDATE workspaces SET generation = 1, key = %(key)s", {"key": first.key})
+    for text in ("tea", "coffee"):
+        fleet.commit(place, text)
+    fleet.database.rows("DELETE FROM workspaces")
     shown = dreamd("fleet", "recover", "--list")
-    assert (shown.status, "behind    row 1, store 2\n" in shown.out) == (0, True)
+    assert (shown.status, "missing   row 0, store 2\n" in shown.out) == (0, True)
     assert "nothing was changed" in shown.err
     fleet.die()
     assert dreamd("fleet", "recover", "--json").json["counts"] == {"recovered": 1}

@@ -19,7 +19,7 @@ from uuid import UUID, uuid4
 
 from daemon.api.operations.table import OPERATIONS
 from daemon.config.settings import Config
-from daemon.fleet.connections import Connections
+from daemon.fleet.connections import Connections, claim_store
 from daemon.fleet.doors import serve_doors
 from daemon.fleet.process import FleetProcess
 from daemon.http.sockets import open_port
@@ -142,7 +142,7 @@ class Fleet(FleetTables):
         config = self.config(**fleet)
         config = Config.model_validate({**config.model_dump(exclude_unset=True), **(sections or {})})
         objects = open_objects(self.objects_url, self.options)
-        connections = Connections(Registry(database or self.url, 16), objects)
+        connections = claim_store(Connections(Registry(database or self.url, 16), objects), self.objects_url)
         listener = open_port("127.0.0.1", 0, OPERATOR)
         folder = self.folder / f"process-{uuid4().hex[:8]}"
         embedding = Embedding.given(Unavailable("no model in this test"))
@@ -192,10 +192,11 @@ class Fleet(FleetTables):
 
     def last(self, place: Place) -> Workspace:
         """The last generation, in a folder of its own."""
-        key = self.row(place)["key"]
-        assert key, "it has no generation"
+        generations = Generations(open_objects(self.objects_url, self.options), place.prefix)
+        newest = generations.newest(place, self.row(place)["generation"])
+        assert newest is not None, "it has no generation"
         folder = self.folder / f"look-{uuid4().hex[:8]}"
-        Generations(open_objects(self.objects_url, self.options), place.prefix).bring_up(folder, key)
+        generations.bring_up(folder, newest)
         return contained(folder)
 
     def crystals(self, place: Place) -> list[str]:

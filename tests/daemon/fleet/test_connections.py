@@ -12,11 +12,13 @@ from uuid import uuid4
 import pytest
 
 from daemon.config.settings import Config
-from daemon.fleet.connections import connect, connect_to_recover, isolate, open_database, own_folder
+from daemon.fleet.connections import adopt_store, connect, connect_to_recover, isolate, open_database, own_folder
 from daemon.fleet.serving import public_address, retry_until_reachable
 from state.errors import ConfigError, StorageError
 from state.stores.fleet.database import migrate
-from state.stores.fleet.registry import Places, Tenants
+from state.stores.fleet.registry import Tenants
+from state.stores.generations.guard import require_fencing
+from state.stores.generations.objects import FolderObjects
 from tests.support.partition import Partition
 from tests.support.ports import free_port
 from tests.support.postgres import Postgres
@@ -40,21 +42,33 @@ def test_a_store_belongs_to_one_fleet(postgres: Postgres, tmp_path: Path) -> Non
         connect(configured(database=second, objects=tmp_path / "objects"), {})
 
 
-def test_an_empty_store_is_refused_beside_generations_until_recovered(postgres: Postgres, tmp_path: Path) -> None:
+def test_two_empty_stores_are_not_one_fleet_until_one_is_adopted(postgres: Postgres, tmp_path: Path) -> None:
     config = configured(database=migrated(postgres.new_database()), objects=tmp_path / "objects")
     with closing(connect(config, {})) as both:
-        tenant = Tenants(both.database).add("acme")
-        Places(both.database).add(tenant, "notes")
-        connect(configured(database=config.fleet.database, objects=tmp_path / "other"), {}).close()
-        both.database.rows("UPDATE workspaces SET generation = 3, key = 'x'")
+        Tenants(both.database).add("acme")
     elsewhere = configured(database=config.fleet.database, objects=tmp_path / "empty")
-    for adopt in (False, None):
-        with pytest.raises(ConfigError, match="is empty, and the database has 1 workspace"):
+    for _ in range(2):
+        with pytest.raises(ConfigError, match="is not the object store of this fleet"):
             connect(elsewhere, {})
-        if adopt is not None:
-            connect_to_recover(elsewhere, {}, adopt=adopt).close()
-    connect_to_recover(elsewhere, {}, adopt=True).close()
+        assert [*(tmp_path / "empty").iterdir()] == []
+        connect_to_recover(elsewhere, {}).close()
+    with closing(connect_to_recover(elsewhere, {})) as both:
+        adopt_store(both, elsewhere.fleet.objects)
     connect(elsewhere, {}).close()
+    with pytest.raises(ConfigError, match="is not the object store of this fleet"):
+        connect(config, {})
+
+
+def test_a_store_that_overwrites_what_is_there_is_refused(tmp_path: Path) -> None:
+    class Overwrites(FolderObjects):
+        def put(self, key: str, content: bytes) -> None:
+            self.delete([key])
+            super().put(key, content)
+
+    require_fencing(FolderObjects(tmp_path / "one"))
+    with pytest.raises(ConfigError, match="ignores 'If-None-Match"):
+        require_fencing(Overwrites(tmp_path / "other"))
+    assert [path for one in ("one", "other") for path in (tmp_path / one).iterdir()] == []
 
 
 def test_who_starts_while_the_database_is_away_waits_for_it(postgres: Postgres, tmp_path: Path) -> None:

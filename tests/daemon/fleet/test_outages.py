@@ -1,12 +1,18 @@
 """What a process does while PostgreSQL or the object store is away, and what it asks while all is well."""
 
+import os
 import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from tests.daemon.fleet.running import Door, Fleet
+from daemon.fleet.upkeep.status import fleet_status
+from state.stores.generations.objects import open_objects
+from tests.daemon.fleet.running import OPERATOR, Door, Fleet
 from tests.daemon.fleet.test_deaths import items, remember
+from tests.support import forked, lived
 from tests.support.partition import Partition
 from tests.support.postgres import Postgres
 from tests.support.s3 import S3
@@ -47,20 +53,110 @@ def test_a_process_goes_on_by_itself_after_postgresql_was_away(
     assert fleet.crystals(place) == ["by the inbox"]
 
 
-def test_it_says_that_the_object_store_is_away_until_it_is_there(fleet: Fleet, s3: S3) -> None:
+@pytest.fixture
+def store(fleet: Fleet, s3: S3) -> Iterator[Partition]:
+    """The object store of the fleet is S3, behind this door."""
     with Partition(s3.port) as store:
         fleet.options = {name: store.through(value) for name, value in s3.options.items()}
         fleet.objects_url = s3.url
-        token, place = fleet.one()
-        with fleet.here() as door:
-            assert remember(door, token, place, "before") == 200
-            store.refuse()
-            assert remember(door, token, place, "meanwhile") == 503
-            until(lambda: "object store" in door.process.unready_reason())
-            store.heal()
-            until(lambda: not door.process.unready_reason())
-            assert remember(door, token, place, "after") == 200
-        assert items(fleet, place) == ["after", "before", "meanwhile"]
+        yield store
+
+
+def figure(door: Door, name: str) -> float:
+    text = door.ask(OPERATOR, "GET", "/metrics").body.decode()
+    [line] = [line for line in text.splitlines() if line.startswith(f"dreamd_fleet_{name} ")]
+    return float(line.split()[1])
+
+
+def problems(fleet: Fleet) -> str:
+    return str([one.what for one in fleet_status(fleet.database, fleet.config()).problems])
+
+
+def test_while_the_object_store_is_away_notes_are_taken_by_who_says_so(fleet: Fleet, store: Partition) -> None:
+    token, place = fleet.one()
+    with fleet.process() as process:
+        assert remember(process, token, place, "before") == 200
+        assert figure(process, "store_up") == 1
+        store.refuse()
+        until(lambda: figure(process, "store_up") == 0, seconds=10)
+        until(lambda: "the object store of the fleet cannot be reached" in problems(fleet), seconds=10)
+        assert ready(process) == 200
+        assert process.note(token, "one", "meanwhile").status == 200
+        refused = process.do(token, place, "feel", event="reward", because="nothing of it stands")
+        assert (refused.status, refused.code) == (503, "UNREACHABLE")
+        store.heal()
+        until(lambda: figure(process, "store_up") == 1)
+        assert remember(process, token, place, "after") == 200
+        assert "cannot be reached" not in process.do(token, place, "dream_status").body.decode()
+    assert items(fleet, place) == ["after", "before"]
+    assert fleet.crystals(place) == ["meanwhile"]
+    assert lived.rows(fleet.last(place), "SELECT cause FROM feelings") == []
+
+
+def test_nobody_waits_for_an_object_store_that_hangs(fleet: Fleet, store: Partition) -> None:
+    token, place = fleet.one()
+    other = fleet.place(fleet.tenants.find("acme"), "other")
+
+    def timed(number: int) -> tuple[float, int]:
+        began = time.monotonic()
+        status = remember(process, token, (place, other)[number % 2], f"number {number}")
+        return time.monotonic() - began, status
+
+    with fleet.process() as process:
+        assert remember(process, token, place, "before") == 200
+        store.hang()
+        with ThreadPoolExecutor(12) as pool:
+            waited = list(pool.map(timed, range(12)))
+        assert max(seconds for seconds, _ in waited) < 3, waited
+        assert {status for _, status in waited} == {503}
+        began = time.monotonic()
+        refused = process.do(token, other, "feel", event="reward")
+        assert (refused.status, refused.code, refused.headers["retry-after"]) == (503, "UNREACHABLE", "2")
+        assert time.monotonic() - began < 0.5
+        assert process.search(token, "one", "before") == []  # what is held is read
+        store.heal()
+        until(lambda: remember(process, token, place, "after") == 200, seconds=10)
+        assert remember(process, token, other, "there too") == 200
+    assert {"after", "before"} <= set(items(fleet, place))
+
+
+def test_a_store_that_is_emptied_takes_nothing_and_what_was_acknowledged_is_kept(
+    fleet: Fleet, s3: S3, store: Partition
+) -> None:
+    token, place = fleet.one()
+    with fleet.process() as process:
+        assert remember(process, token, place, "before") == 200
+        objects = open_objects(fleet.objects_url, fleet.options)
+        kept = {one.key: objects.get(one.key) for one in objects.list("")}
+        s3.clear()
+        # At once, and for each write: what says that it is kept is, in a store that is the fleet's.
+        assert process.note(token, "one", "acknowledged by the inbox").status == 200
+        refused = process.do(token, place, "working_memory_add", session_id="s1", content="during", priority="high")
+        assert refused.status == 503
+        until(lambda: "has not the mark of this fleet" in problems(fleet), seconds=10)
+        assert ready(process) == 200
+        assert fleet.waiting(place) == 1
+        process.kill()
+    ended = forked.run(
+        ["fleet", "serve"],
+        environment={
+            **os.environ,
+            **fleet.options,
+            "DREAMD_FLEET__DATABASE": fleet.url,
+            "DREAMD_FLEET__OBJECTS": fleet.objects_url,
+            "DREAMD_FLEET__FOLDER": str(fleet.folder / "own"),
+        },
+    )
+    assert ended.returncode == 2
+    assert b"is not the object store of this fleet" in ended.stderr
+    s3.clear()
+    for key, content in kept.items():
+        objects.put(key, content)
+    with fleet.process() as process:
+        assert process.search(token, "one", "inbox acknowledged") == ["acknowledged by the inbox"]
+        assert remember(process, token, place, "after") == 200
+    assert items(fleet, place) == ["after", "before"]
+    assert fleet.crystals(place) == ["acknowledged by the inbox"]
 
 
 def _cpu(pid: int) -> float:

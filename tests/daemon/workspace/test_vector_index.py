@@ -257,8 +257,8 @@ def test_a_workspace_that_moves_takes_its_vectors_along(tmp_path: Path) -> None:
     with open_exclusive(workspace, Config(), "test", embedding=Embedding.given(here)) as store:
         store.crystals.learn(Crystal(f"House {n} was repaired", Origin.SCRATCH, utc_now()) for n in range(30))
         assert embed_waiting(store) == 30
-    key = put(generations, workspace.root, 1)
-    generations.bring_up(tmp_path / "there", key)
+    put(generations, workspace.root, 1)
+    generations.bring_up(tmp_path / "there", generations.version(1))
     with open_exclusive(contained(tmp_path / "there"), Config(), "test", embedding=Embedding.given(there)) as store:
         assert embed_waiting(store) == 0
         assert search(store, "House 7").arms == ("lexical", "dense")

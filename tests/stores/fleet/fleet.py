@@ -10,7 +10,7 @@ from uuid import UUID
 import psycopg
 from psycopg.rows import DictRow, dict_row
 
-from state.fleet import Generation, Lease, Place
+from state.fleet import Lease, Place
 from state.stores.fleet.leases import Commit
 from tests.support.fleet_tables import FleetTables
 from tests.support.serving import until
@@ -46,8 +46,7 @@ class Fleet(FleetTables):
 
 
 def commit_of(lease: Lease, **other: Any) -> Commit:
-    number = lease.generation.number + 1
-    return Commit(Generation(number, f"{lease.place.prefix}/generations/{number:012d}-{lease.owner}"), 10, **other)
+    return Commit(lease.generation + 1, 10, **other)
 
 
 @contextmanager

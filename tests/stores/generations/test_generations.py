@@ -10,17 +10,21 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from state.errors import BusyError, StorageError
+from state.errors import BusyError, FencedError, StorageError
+from state.fleet import Place
 from state.scratch import Note
 from state.stores.disk.workspace import contained, init_workspace
 from state.stores.generations import generations as module
 from state.stores.generations.generations import Generations
 from state.stores.generations.objects import FolderObjects, Objects
+from state.stores.generations.versions import encoded, key_of
 from state.stores.history.inbox import NoteInbox
-from tests.support.folders import PLACE
+from tests.support import folders
 from tests.support.generation_folders import (
     NOW,
+    PLACE,
     PREFIX,
+    bring_up,
     contents,
     everything,
     files,
@@ -43,8 +47,8 @@ def here(tmp_path: Path) -> Path:
 
 
 def test_a_generation_comes_up_elsewhere_as_it_was_put(objects: Objects, here: Path, tmp_path: Path) -> None:
-    key = put(Generations(objects, PREFIX), here, 1)
-    assert key.startswith(f"{PREFIX}/generations/000000000001-")
+    put(Generations(objects, PREFIX), here, 1)
+    assert [one.key for one in objects.list(PREFIX)] == [f"{PREFIX}/generations/000000000001"]
     outside, there = tmp_path / "outside", tmp_path / "there"
     outside.mkdir()
     (outside / "scratch.md").write_text("not mine")
@@ -55,7 +59,7 @@ def test_a_generation_comes_up_elsewhere_as_it_was_put(objects: Objects, here: P
     for folder in (there, tmp_path / "link"):
         if folder.name == "link":
             folder.symlink_to(outside)
-        Generations(objects, PREFIX).bring_up(folder, key)
+        bring_up(objects, folder, 1)
         assert contents(folder) == contents(here)
         assert files(folder) == set(contents(here))
         assert (folder / "MEMORY.md").stat().st_mtime_ns == (here / "MEMORY.md").stat().st_mtime_ns
@@ -80,20 +84,20 @@ def test_a_small_change_is_one_small_object(objects: Objects, here: Path, tmp_pa
     grow(here, 4)
     generations = Generations(objects, PREFIX)
     put(generations, here, 1)
-    before = everything(objects)
+    before = everything(objects).keys()
     write_rows(here, ["one more"])
     (here / "MEMORY.md").write_text("# Memory\n\n- coffee\n")
-    second = put(generations, here, 2)
-    assert everything(objects).keys() - before == {second}
-    assert len(objects.get(second)) < 10_000
+    put(generations, here, 2)
+    assert everything(objects).keys() - before == {key_of(PREFIX, 2)}
+    assert len(objects.get(key_of(PREFIX, 2))) < 10_000
     # Whoever has brought it up goes on from there.
     other, there = Generations(objects, PREFIX), tmp_path / "there"
-    other.bring_up(there, second)
+    other.bring_up(there, other.version(2))
     assert contents(there) == contents(here)
     write_rows(there, ["by the next holder"])
-    third = put(other, there, 3)
-    assert len(objects.get(third)) < 10_000
-    other.bring_up(here, third)
+    put(other, there, 3)
+    assert len(objects.get(key_of(PREFIX, 3))) < 10_000
+    bring_up(objects, here, 3)
     assert contents(there) == contents(here)
 
 
@@ -103,9 +107,9 @@ def test_a_sweep_by_a_holder_of_before_leaves_what_a_later_one_wrote(
     old, new = Generations(objects, PREFIX), Generations(objects, PREFIX)
     put(old, here, 1)
     write_rows(here, ["by the later holder"])
-    key = put(new, here, 2)
+    put(new, here, 2)
     old.sweep(forgotten=True)
-    new.bring_up(tmp_path / "there", key)
+    bring_up(objects, tmp_path / "there", 2)
     assert contents(tmp_path / "there") == contents(here)
 
 
@@ -120,17 +124,58 @@ def test_the_store_holds_little_more_than_the_workspace(folder_store: Objects, h
     assert sum(one.size for one in folder_store.list(PREFIX)) < 400_000
 
 
+def test_of_two_who_commit_the_same_number_one_does(objects: Objects, here: Path, tmp_path: Path) -> None:
+    both = [Generations(objects, PREFIX), Generations(objects, PREFIX)]
+    put(both[0], here, 1)
+    both[1].bring_up(tmp_path / "there", both[1].version(1))
+    write_rows(here, ["of the first"])
+    write_rows(tmp_path / "there", ["of the second"])
+    assert put(both[1], tmp_path / "there", 2) == 2
+    with pytest.raises(FencedError, match="committed by another holder"):
+        put(both[0], here, 2)
+    bring_up(objects, here, 2)
+    assert contents(here) == contents(tmp_path / "there")
+
+
+def test_an_own_commit_whose_answer_was_lost_is_passed_and_not_doubled(objects: Objects, here: Path) -> None:
+    generations = Generations(objects, PREFIX)
+    put(generations, here, 1)
+    write_rows(here, ["of the lost answer"])
+    taken = generations.take(here)
+    objects.put(key_of(PREFIX, 2), encoded(generations._writer, ("acme", "notes"), 2, NOW, taken.before, taken.files))
+    write_rows(here, ["and more"])
+    assert put(generations, here, 2) == 3
+    bring_up(objects, here.parent / "there", 3)
+    assert contents(here.parent / "there") == contents(here)
+
+
+def test_the_newest_generation_is_of_this_workspace_and_not_older_than_what_is_known(
+    folder_store: Objects, here: Path
+) -> None:
+    generations = Generations(folder_store, PREFIX)
+    assert generations.newest(PLACE, 0) is None
+    put(generations, here, 1)
+    put(generations, here, 2)
+    newest = generations.newest(PLACE, 1)
+    assert newest is not None
+    assert newest.number == 2
+    with pytest.raises(StorageError, match="the newest there is 2"):
+        generations.newest(PLACE, 3)
+    with pytest.raises(StorageError, match="of acme/notes, not of workspace notes of tenant another"):
+        generations.newest(Place(42, 7, "another", "notes"), 0)
+
+
 class Workspaces(RuleBasedStateMachine):
     """One workspace of a fleet, and the folders of machines that have it now and then."""
 
     @initialize()
     def begin(self) -> None:
-        self.place = tempfile.TemporaryDirectory(dir=PLACE)
+        self.place = tempfile.TemporaryDirectory(dir=folders.PLACE)
         self.root = Path(self.place.name)
         self.here = make_folder(self.root / "here")
         self.objects = FolderObjects(self.root / "store")
         self.generations = Generations(self.objects, PREFIX)
-        self.kept: list[tuple[str, dict[str, Any]]] = []
+        self.kept: list[tuple[int, dict[str, Any]]] = []
         self.number, self.moves, self.secrets = 0, 0, 0
         self.put(whole=False)
 
@@ -159,13 +204,13 @@ class Workspaces(RuleBasedStateMachine):
     @rule(whole=st.booleans())
     def put(self, whole: bool) -> None:  # noqa: FBT001
         self.number += 1
-        key = put(self.generations, self.here, self.number, whole=whole)
-        self.kept = [*self.kept, (key, contents(self.here))][-16:]
+        assert put(self.generations, self.here, self.number, whole=whole) == self.number
+        self.kept = [*self.kept, (self.number, contents(self.here))][-16:]
 
     @rule()
-    def put_in_vain(self) -> None:
-        """Its commit is refused: nobody ever has the key, and the holder has lost the workspace."""
-        put(self.generations, self.here, self.number + 1)
+    def put_and_die(self) -> None:
+        """Nobody is told, but whoever takes it next finds it."""
+        self.put(whole=False)
         self.move()
 
     @rule()
@@ -174,7 +219,7 @@ class Workspaces(RuleBasedStateMachine):
         text = f"secret number {self.secrets};"
         (self.here / "MEMORY.md").write_text(text)
         self.put(whole=False)
-        self.put_in_vain()
+        self.put_and_die()
         (self.here / "MEMORY.md").write_text("- tea\n")
         self.put(whole=True)
         self.kept = self.kept[-1:]
@@ -187,16 +232,23 @@ class Workspaces(RuleBasedStateMachine):
 
     @rule(back=st.integers(0, 15))
     def bring_up(self, back: int) -> None:
-        key, wanted = self.kept[max(-len(self.kept), -1 - back)]
-        Generations(self.objects, PREFIX).bring_up(self.root / "there", key)
+        number, wanted = self.kept[max(-len(self.kept), -1 - back)]
+        bring_up(self.objects, self.root / "there", number)
         assert contents(self.root / "there") == wanted
 
     @rule()
     def move(self) -> None:
-        """Another machine takes it over."""
+        """Another machine takes it over; the one before commits nothing more."""
         self.moves += 1
-        self.generations, self.here = Generations(self.objects, PREFIX), self.root / f"holder {self.moves}"
-        self.generations.bring_up(self.here, self.kept[-1][0])
+        before, self.here = (self.generations, self.here), self.root / f"holder {self.moves}"
+        self.generations = Generations(self.objects, PREFIX)
+        newest = self.generations.newest(PLACE, self.number)
+        assert newest is not None
+        assert newest.number == self.number
+        self.generations.bring_up(self.here, newest)
+        self.put(whole=False)
+        with pytest.raises(FencedError):
+            put(*before, self.number)
 
 
 @pytest.mark.full
@@ -233,7 +285,7 @@ def test_notes_and_rows_beside_it_are_in_it_whole_or_not_at_all(folder_store: Ob
         generations, there = Generations(folder_store, PREFIX), tmp_path / "there"
         for number in range(1, 16):
             before = said[0], done[0]
-            Generations(folder_store, PREFIX).bring_up(there, put(generations, workspace.root, number))
+            bring_up(folder_store, there, put(generations, workspace.root, number))
             found, written = pending_notes_in(there), len(rows(there / STATE)) - start
             assert found == [said_as(at) for at in range(len(found))]
             assert before[0] <= len(found) <= said[0] + 1

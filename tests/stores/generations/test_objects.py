@@ -4,14 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from state.errors import ConfigError, NotFoundError, StorageError, UnreachableError, UsageError
+from state.errors import ConfigError, ConflictError, NotFoundError, StorageError, UnreachableError, UsageError
 from state.stores.generations.objects import Objects, open_objects
 from tests.support.s3 import S3
 
 
-def test_an_object_that_is_written_again_is_there_once(objects: Objects) -> None:
+def test_an_object_never_changes_whoever_writes_it_again(objects: Objects) -> None:
     for _ in range(2):
         objects.put("1/2/generations/a", b"first")
+    with pytest.raises(ConflictError):
+        objects.put("1/2/generations/a", b"other")
     assert objects.get("1/2/generations/a") == b"first"
     assert len([*objects.list("1/2")]) == 1
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from daemon.fleet.connections import Connections
 from state.budget import Spend
-from state.fleet import Generation, Lease, Place
+from state.fleet import Lease, Place
 from state.scratch import Note
 from state.stores.disk.workspace import Workspace, contained, init_workspace
 from state.stores.fleet.leases import Commit
@@ -25,21 +25,20 @@ class Kept(Fleet):
     def connections(self) -> Connections:
         return Connections(self.database, self.objects)
 
-    def begin(self, lease: Lease, *notes: str, at: datetime | None = None) -> tuple[Generation, int]:
+    def begin(self, lease: Lease, *notes: str, number: int = 0, at: datetime | None = None) -> tuple[int, int]:
         """Put the next generation with these notes into the store, as an owner does that dies before its commit."""
         place, root = lease.place, self.folder / "copies" / lease.place.handle
         generations = Generations(self.objects, place.prefix)
-        if lease.generation.key:
-            generations.bring_up(root, lease.generation.key)
+        if (newest := generations.newest(place, lease.generation)) is not None:
+            generations.bring_up(root, newest)
         workspace = init_workspace(contained(root))
         for note in notes:
-            append(workspace, note)
+            append(workspace, note, at)
         taken = generations.take(root)
-        return generations.put(taken, lease, at or datetime.now(UTC)), taken.bytes
+        number = number or (newest.number if newest is not None else 0) + 1
+        return generations.put(taken, place, number, at or datetime.now(UTC)), taken.bytes
 
-    def commit(
-        self, place: Place, *notes: str, spent: Spend | None = None, taken: tuple[int, ...] = ()
-    ) -> Generation:
+    def commit(self, place: Place, *notes: str, spent: Spend | None = None, taken: tuple[int, ...] = ()) -> int:
         """Hold the workspace, add these notes and commit."""
         lease = self.lease(place)
         generation, size = self.begin(lease, *notes)

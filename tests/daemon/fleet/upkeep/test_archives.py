@@ -1,6 +1,7 @@
 """A workspace moves from a fleet and into one, with everything that was acknowledged."""
 
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,8 @@ from daemon.fleet.connections import own_folder
 from daemon.fleet.upkeep.archives import _put, export_place, import_place
 from daemon.upkeep.import_ import import_archive
 from state.errors import ConflictError, DreamdError, FencedError, NotKeptError, QuotaError
-from state.fleet import Generation, Quotas
+from state.fleet import Quotas
 from state.stores.disk.workspace import contained, init_workspace
-from state.stores.fleet.leases import Commit
 from tests.daemon.fleet.upkeep.kept import Kept
 
 
@@ -29,17 +29,19 @@ def test_an_export_has_the_generation_and_the_inbox_while_its_holder_goes_on(fle
     place = fleet.place(fleet.tenant("acme"), "notes")
     taken = fleet.note(place, "taken")
     fleet.commit(place, "tea", "taken", taken=(taken,))
-    fleet.note(place, "coffee")
+    at = datetime(2026, 4, 1, 12, tzinfo=UTC)
+    fleet.note(place, "coffee", at=at.isoformat())
+    fleet.note(place, "cake")
     lease = fleet.lease(place)
-    fleet.begin(lease, "of nobody's knowledge")
+    fleet.begin(lease, "of a holder that died then", "coffee", at=at)
     before = fleet.database.rows("SELECT * FROM workspaces")
     file = tmp_path / "notes.db"
     with own_folder(fleet.config(), os.environ, "upkeep") as own:
         done = export_place(fleet.connections, fleet.config(), place, file, own)
-        assert (done.generation, done.inbox, done.archive.path) == (1, 1, str(file))
+        assert (done.generation, done.inbox, done.archive.path) == (2, 1, str(file))
     assert below(tmp_path / "own" / "upkeep-1") == ["lock"]
     import_archive(file, tmp_path / "here")
-    assert notes_of(tmp_path / "here") == ["tea", "taken", "coffee"]
+    assert notes_of(tmp_path / "here") == ["tea", "taken", "of a holder that died then", "coffee", "cake"]
     assert fleet.database.rows("SELECT * FROM workspaces") == before
     assert file.stat().st_mode & 0o777 == 0o600
     assert below(tmp_path / "state") == []
@@ -75,7 +77,7 @@ def test_who_took_an_empty_workspace_has_it_no_more_when_it_is_imported(fleet: K
     with pytest.raises(NotKeptError):
         fleet.leases.waiting(lease)
     with pytest.raises(FencedError):
-        fleet.leases.commit(lease, Commit(Generation(1, "another"), 10))
+        fleet.begin(lease, "by its former holder", number=1)
     with pytest.raises(ConflictError):
         _put(fleet.connections, place, tmp_path / "import")
 
@@ -92,7 +94,7 @@ def test_an_import_takes_no_workspace_that_holds_something(fleet: Kept, tmp_path
     for name in ("full", "waits"):
         with own_folder(fleet.config(), os.environ, "upkeep") as own, pytest.raises(ConflictError):
             import_place(fleet.connections, tenant, name, file, own)
-    assert fleet.places.find(tenant.id, "full").generation.number == 1
+    assert fleet.places.find(tenant.id, "full").generation == 1
     with own_folder(fleet.config(), os.environ, "upkeep") as own:
         import_place(fleet.connections, tenant, "empty", file, own)
     assert fleet.places.find(tenant.id, "empty").place == empty

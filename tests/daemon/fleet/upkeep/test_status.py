@@ -121,7 +121,7 @@ def test_the_metrics_are_read_by_prometheus_with_few_statements_and_few_labels(
         fleet.commit(place, spent=Spend(1, 10, float(number)))
         fleet.note(place, SECRET)
     process = Metrics("1.0", 0.0)
-    process.include(FleetMetrics(fleet.database, fleet.config()))
+    process.include(FleetMetrics(fleet.database, fleet.config(), str))
     before = fleet.database.statements
     text = text_of(process)
     assert fleet.database.statements - before <= 6
@@ -150,8 +150,12 @@ def test_the_metrics_are_read_by_prometheus_with_few_statements_and_few_labels(
 
 def test_without_postgresql_the_metrics_say_that_it_is_away(fleet: Kept) -> None:
     process = Metrics("1.0", 0.0)
-    process.include(FleetMetrics(fleet.database, fleet.config()))
+    away = ["", "it is away"]
+    process.include(FleetMetrics(fleet.database, fleet.config(), lambda: away[-1]))
     fleet.database.close()
     text = text_of(process)
     assert "dreamd_fleet_up 0.0\n" in text
+    assert "dreamd_fleet_store_up 0.0\n" in text
+    away.pop()
+    assert "dreamd_fleet_store_up 1.0\n" in text_of(process)
     assert "dreamd_fleet_workspaces" not in text
