@@ -206,7 +206,7 @@ class FleetSection(_Section):
     database: Text = ""
     objects: Text = ""
     folder: Annotated[Path | None, Field(strict=False)] = None
-    host: str = "127.0.0.1"
+    host: Text = ""
     port: int = Field(default=7350, ge=0, le=65_535)
     address: Text = ""
     dreams_at_once: int = Field(default=4, ge=1, le=64)

@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from daemon.observability import logs
 from daemon.workspace.stores import follow_clock
-from state.errors import DreamdError, UnreachableError
+from state.errors import ConfigError, DreamdError, UnreachableError
 from state.stores.fleet.database import FleetDatabase
 from state.stores.fleet.leases import HEARTBEAT_SECONDS, Condition, Session
 
@@ -58,9 +58,27 @@ class Lifetime(Session):
         return "the database of the fleet cannot be asked" if is_silent else ""
 
     def start(self) -> None:
-        """Begin the session. Raise UnreachableError."""
+        """Begin the session. Raise UnreachableError, and ConfigError if another living process has the address."""
+        self._require_own_address()
         self._beat()
+        try:
+            self._require_own_address()  # of two that begin at once, the later one is refused
+        except BaseException:
+            self.stop()
+            raise
         self._thread.start()
+
+    def _require_own_address(self) -> None:
+        """Wait until no other process has the address; one that died is gone in seconds. Raise ConfigError."""
+        first = rival = self.rival()
+        while first is not None and rival is not None:
+            if rival.id == first.id and rival.seen_at > first.seen_at:  # it lives
+                raise ConfigError(
+                    f"another process of the fleet, on {rival.host}, has the address {self.address}",
+                    "set fleet.host or fleet.address to where others reach this one",
+                )
+            time.sleep(_LOOK_SECONDS)
+            first, rival = first if rival.id == first.id else rival, self.rival()
 
     def stop(self) -> None:
         """End the session; if PostgreSQL cannot be reached, it ends by itself."""

@@ -18,6 +18,7 @@ from datetime import timedelta
 from importlib.metadata import version
 from pathlib import Path
 from typing import cast
+from urllib.parse import urlsplit
 
 from daemon.api.access import WorkspaceAccess
 from daemon.api.daemon import DaemonInfo, DaemonStatus
@@ -65,7 +66,7 @@ class FleetProcess:
         embedding: Embedding | None = None,
     ) -> None:
         """`folder`: this process's own; `address`: where other processes reach it."""
-        self.config = without_machines_ceilings(config)
+        self.config = reached_at(without_machines_ceilings(config), address)
         """The configuration; its HTTP section applies to the port."""
         self.database, self.objects = connections.database, GuardedObjects(connections.objects, connections.mark)
         self._since = utc_now()
@@ -241,6 +242,13 @@ class FleetProcess:
         self.lifetime.stop()
         self._dreamers.shutdown(wait=False, cancel_futures=True)
         return ended
+
+
+def reached_at(config: Config, address: str) -> Config:
+    """Return the configuration with the host of this address among those that the process goes by."""
+    host = urlsplit(address if "//" in address else f"//{address}").hostname or ""
+    allowed = (*config.http.allowed_hosts, *([host] if host not in ("", "127.0.0.1", "localhost") else []))
+    return config.model_copy(update={"http": config.http.model_copy(update={"allowed_hosts": allowed})})
 
 
 def without_machines_ceilings(config: Config) -> Config:

@@ -9,14 +9,16 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from functools import partial
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import urlsplit
 
 from daemon.config.paths import token
 from daemon.config.settings import Config
 from daemon.fleet.connections import connect, isolate, own_folder
 from daemon.http.sockets import Listener, open_port
 from daemon.observability import logs
-from state.errors import UnreachableError
+from state.errors import ConfigError, UnreachableError
 
 if TYPE_CHECKING:
     from daemon.fleet.process import FleetProcess
@@ -51,10 +53,11 @@ def run(config: Config) -> int:
     )
     with own_folder(config, os.environ, "process") as folder:
         isolate(folder, os.environ)
-        with closing(open_port(config.fleet.host, config.fleet.port, operators, "fleet", "any free one")) as listener:
+        fleet, own = config.fleet, connections.database.own_ip()
+        with closing(open_port(fleet.host or own, fleet.port, operators, "fleet", "any free one")) as listener:
             from daemon.fleet.process import FleetProcess
 
-            address = config.fleet.address or public_address(listener.address, socket.gethostname())
+            address = fleet.address or address_for_others(listener.address, own, socket.gethostname())
             process = FleetProcess(config, connections, folder, address)
             if asyncio.run(_serve(process, config, listener, operators)):
                 connections.close()
@@ -96,6 +99,21 @@ async def _serve(process: "FleetProcess", config: Config, listener: Listener, op
     return ended
 
 
-def public_address(address: str, host: str) -> str:
-    """Return the address where other machines reach a listener: `host` replaces a wildcard address."""
-    return address.replace("//0.0.0.0:", f"//{host}:").replace("//[::]:", f"//{host}:")
+def address_for_others(address: str, own_ip: str, host: str) -> str:
+    """Return the address where other processes reach a listener.
+
+    `own_ip`: by which this machine reaches the database; a loopback address if that is on this machine, which then is
+    called `host`. Raise ConfigError if the listener can be reached from this machine alone, and others may be part of
+    the fleet.
+    """
+    parts = urlsplit(address)
+    listens, own = ip_address(parts.hostname or ""), ip_address(own_ip)
+    if listens.is_unspecified:
+        name = host if own.is_loopback else f"[{own}]" if own.version == 6 else str(own)
+        return f"{parts.scheme}://{name}:{parts.port}"
+    if listens.is_loopback and not own.is_loopback:
+        raise ConfigError(
+            f"no other machine of the fleet reaches {address}",
+            f"set fleet.host to {own}, to 0.0.0.0 or to nothing; or fleet.address to where a proxy reaches this one",
+        )
+    return address

@@ -19,13 +19,13 @@ def _nothing() -> None:
 
 
 class Partition:
-    """A proxy from 127.0.0.1:`port` to 127.0.0.1:`target`.
+    """A proxy from `host`:`port` to 127.0.0.1:`target`.
 
     Refusals and silence come from the kernel; the server is never simulated.
     """
 
-    def __init__(self, target: int) -> None:
-        self.target = target
+    def __init__(self, target: int, host: str = "127.0.0.1") -> None:
+        self.target, self.host = target, host
         self._changed = threading.Condition()
         self._held: frozenset[str] = frozenset()
         self._lost_to, self._then = b"", _nothing
@@ -44,7 +44,7 @@ class Partition:
 
     def through(self, address: str) -> str:
         """Replace the server's address in a text by the proxy's."""
-        return address.replace(f"127.0.0.1:{self.target}", f"127.0.0.1:{self.port}")
+        return address.replace(f"127.0.0.1:{self.target}", f"{self.host}:{self.port}")
 
     def refuse(self) -> None:
         """Refuse new connections and cut existing ones, as if the server's machine had died."""
@@ -96,7 +96,7 @@ class Partition:
     def _open(self) -> None:
         listening = self._listening = socket.socket()
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(("127.0.0.1", self.port))
+        listening.bind((self.host, self.port))
         listening.listen(_BACKLOG)
         listening.settimeout(0)
         self._accepting = threading.Thread(target=self._accept, args=[listening], daemon=True)

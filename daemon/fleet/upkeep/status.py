@@ -3,8 +3,10 @@
 Every process exports the same metrics, and no label grows with the fleet.
 """
 
+import re
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -98,6 +100,7 @@ def fleet_status(
 
 
 Said = Iterator[tuple[str, str]]
+_LOOPBACK = re.compile(r"https?://(127\.[0-9.]+|localhost|\[::1\])(:|/|$)")
 
 
 def _of_processes(every: tuple[Process, ...]) -> Said:
@@ -106,6 +109,17 @@ def _of_processes(every: tuple[Process, ...]) -> Said:
     for one in every:
         if one.alive and one.problem:
             yield f"the process at {one.address} says: {one.problem}", f"its log on {one.host} says more"
+    hosts = defaultdict[str, list[str]](list)
+    for one in every:
+        if one.alive:
+            hosts[one.address].append(one.host)
+    for address, at in hosts.items():
+        if len(at) > 1:
+            what = f"{len(at)} processes have the address {address}, on {', '.join(sorted(at))}: one answers for all"
+            yield what, "set fleet.host or fleet.address of each to where others reach it"
+        elif _LOOPBACK.match(address) and len({host for others in hosts.values() for host in others}) > 1:
+            what = f"the process at {address} on {at[0]} is reached from that machine alone"
+            yield what, "set its fleet.host or fleet.address to where others reach it"
 
 
 def _of_work(

@@ -1,8 +1,10 @@
 """FleetDatabase: PostgreSQL as the fleet uses it: a pool, single statements, transactions, and its schema."""
 
 import logging
+import os
 import re
 import select
+import socket
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -126,6 +128,12 @@ class FleetDatabase:
         [row] = self.rows("SELECT clock_timestamp() AS now")
         now: datetime = row["now"]
         return now
+
+    def own_ip(self) -> str:
+        """Return the IP address by which this machine reaches PostgreSQL; a loopback one through a Unix socket."""
+        with self._cursor() as cursor, socket.socket(fileno=os.dup(cursor.connection.fileno())) as own:
+            is_ip = own.family in (socket.AF_INET, socket.AF_INET6)
+            return str(own.getsockname()[0]) if is_ip else "127.0.0.1"
 
     def require_schema(self) -> None:
         """Raise ConfigError unless the schema is of this version; a wrong password is reported at once."""

@@ -68,12 +68,27 @@ class Process:
     problem: str
 
 
+@dataclass(frozen=True, slots=True)
+class Rival:
+    """A process with the address of another one, and its last word."""
+
+    id: UUID
+    host: str
+    seen_at: datetime
+
+
 _BEAT = """
 INSERT INTO processes (id, kind, address, host, version, slots, owned, dreaming, problem)
 VALUES (%(id)s, 'serve', %(address)s, %(host)s, %(version)s, %(slots)s, %(owned)s, %(dreaming)s, %(problem)s)
 ON CONFLICT (id) DO UPDATE SET seen_at = clock_timestamp(), owned = excluded.owned, dreaming = excluded.dreaming,
     problem = excluded.problem
 RETURNING clock_timestamp() AS now
+"""
+
+_RIVAL = """
+SELECT p.id, p.host, p.seen_at FROM living p WHERE p.address = %(address)s AND p.id <> %(id)s
+AND p.started_at <= coalesce((SELECT started_at FROM processes WHERE id = %(id)s), clock_timestamp())
+ORDER BY p.started_at LIMIT 1
 """
 
 _END = """
@@ -125,6 +140,11 @@ class Session:
         assert row is not None
         now: datetime = row["now"]
         return now
+
+    def rival(self) -> Rival | None:
+        """Return a living process that has this one's address, and has had it for longer."""
+        values = {"id": self.id, "address": self.address}
+        return next(iter(self.database.all(Rival, _RIVAL, values)), None)
 
     def drain(self) -> None:
         """Stop new work from being given to the process. Raise UnreachableError."""

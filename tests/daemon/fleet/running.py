@@ -10,11 +10,12 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import UUID, uuid4
 
 from daemon.api.operations.table import OPERATIONS
@@ -47,6 +48,7 @@ class Door:
     """The port of a process, as tenants ask there."""
 
     port: int
+    host: str = field(default="127.0.0.1", kw_only=True)
 
     def ask(
         self,
@@ -58,7 +60,7 @@ class Door:
         body: bytes | None = None,
     ) -> Answer:
         """One request with this token; none when it is empty."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=60)
         bearer = {"Authorization": f"Bearer {token}"} if token else {}
         return asked(connection, method, path, fields, body, {**bearer, **(headers or {})})
 
@@ -233,7 +235,8 @@ class Running(Door):
     def is_started(self) -> bool:
         started = next((one for one in self.events if one.get("event") == "started"), None)
         if started is not None:
-            self.port = int(started["entrances"][0].rpartition(":")[2])
+            entrance = urlsplit(started["entrances"][0])
+            self.host, self.port = entrance.hostname or "", entrance.port or 0
         return started is not None
 
     @property

@@ -13,7 +13,7 @@ import pytest
 
 from daemon.config.settings import Config
 from daemon.fleet.connections import adopt_store, connect, connect_to_recover, isolate, open_database, own_folder
-from daemon.fleet.serving import public_address, retry_until_reachable
+from daemon.fleet.serving import address_for_others, retry_until_reachable
 from state.errors import ConfigError, StorageError
 from state.stores.fleet.database import migrate
 from state.stores.fleet.registry import Tenants
@@ -125,9 +125,18 @@ def test_nothing_of_the_operators_is_seen(tmp_path: Path, monkeypatch: pytest.Mo
     assert os.environ["HOME"] == str(tmp_path / "process-1" / "home")
 
 
-def test_an_address_that_is_everywhere_names_the_machine() -> None:
-    assert public_address("http://0.0.0.0:7", "host") == "http://host:7"
-    assert public_address("http://127.0.0.1:7", "host") == "http://127.0.0.1:7"
+def test_others_reach_a_process_where_its_machine_is() -> None:
+    own = {"http://0.0.0.0:7": "http://10.1.2.3:7", "http://[::]:7": "http://10.1.2.3:7", "http://10.9.9.9:7": ""}
+    for listens, reached in own.items():
+        assert address_for_others(listens, "10.1.2.3", "host") == (reached or listens)
+    assert address_for_others("http://[::]:7", "fd00::2", "host") == "http://[fd00::2]:7"
+    # The database is on this machine.
+    assert address_for_others("http://0.0.0.0:7", "127.0.0.1", "host") == "http://host:7"
+    assert address_for_others("http://127.0.0.1:7", "127.0.0.1", "host") == "http://127.0.0.1:7"
+    with pytest.raises(
+        ConfigError, match=r"no other machine of the fleet reaches http://127.0.0.1:7; set fleet\.host"
+    ):
+        address_for_others("http://127.0.0.1:7", "10.1.2.3", "host")
 
 
 def test_the_commands_say_what_is_missing(

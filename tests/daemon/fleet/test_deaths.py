@@ -2,16 +2,20 @@
 
 import json
 import os
+import socket
 import time
 from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
+from daemon.fleet.upkeep.status import fleet_status
 from state.fleet import Place
 from tests.daemon.fleet.running import Door, Fleet
 from tests.support import forked, lived
 from tests.support.model_characters import good
+from tests.support.partition import Partition
+from tests.support.postgres import Postgres
 from tests.support.scripted_model import Reply, ScriptedModel, slowly
 from tests.support.serving import until
 
@@ -40,6 +44,41 @@ def test_what_a_killed_process_acknowledged_another_one_has(fleet: Fleet) -> Non
         assert second.search(token, "one", "tea coffee") == ["Ada prefers tea over coffee"]
     assert items(fleet, place) == ["passed on", "the first", "the last"]
     assert fleet.crystals(place) == ["Ada prefers tea over coffee"]
+
+
+def test_a_machine_with_the_same_two_settings_is_found_by_the_others(fleet: Fleet, postgres: Postgres) -> None:
+    """Both reach PostgreSQL as another machine, and listen and are called there."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("192.0.2.1", 9))  # sends nothing
+        own = str(probe.getsockname()[0])
+    token, place = fleet.one()
+    with Partition(postgres.port, own) as door, ExitStack() as both:
+        first, second = (both.enter_context(fleet.process(database=door.through(fleet.url))) for _ in range(2))
+        assert {one["address"] for one in (first.row, second.row) if one} == {
+            f"http://{own}:{first.port}",
+            f"http://{own}:{second.port}",
+        }
+        assert [remember(one, token, place, one.host) for one in (first, second)] == [200, 200]
+        assert _status(fleet)["counts"]["owned"] == 1
+
+
+def test_who_has_the_address_of_a_living_process_does_not_start(fleet: Fleet) -> None:
+    address = {"DREAMD_FLEET__ADDRESS": "http://127.0.0.1:7350"}
+    with fleet.process(**address) as first:
+        with (
+            pytest.raises(AssertionError, match=r"has the address http://127\.0\.0\.1:7350"),
+            fleet.process(**address),
+        ):
+            pass
+        assert len(fleet.living()) == 1
+        other = fleet.stand_in("http://127.0.0.1:7350")
+        problems = [one.what for one in fleet_status(fleet.database, fleet.config()).problems]
+        assert any("2 processes have the address http://127.0.0.1:7350" in one for one in problems)
+        assert any("on host" in one for one in problems)
+        fleet.dead(other)
+        first.kill()
+        with fleet.process(**address):  # nobody waits for the dead
+            pass
 
 
 @pytest.mark.full

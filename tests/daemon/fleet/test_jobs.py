@@ -98,12 +98,14 @@ def test_a_dream_asks_postgresql_few_things(fleet: Fleet, door: Here) -> None:
     assert fleet.row(place)["generation"] == 1
 
 
-def test_a_fleet_that_asks_about_everything_dreams_and_asks(fleet: Fleet) -> None:
-    fleet.settings = {"dream": {"ask": "all"}}
+def test_a_fleet_that_asks_about_everything_dreams_by_its_schedule_and_asks(fleet: Fleet) -> None:
+    fleet.settings = {"dream": {"ask": "all", "min_chunks": 1}}
     place = fleet.place()
     fleet.note(place, TEXT)
+    fleet.put(place, kind="session_end")
     with fleet.here() as door:
-        door.process.work.run_job(place.id, "manual")
+        assert fleet.schedule.queue_due(10) == 1
+        door.process.work.run_job(place.id)
         row = fleet.row(place)
         assert (row["failures"], row["problem"], fleet.waiting(place)) == (0, "", 0)
         (proposed,) = door.run(place, "proposals").proposals
