@@ -262,11 +262,13 @@ class Held:
             if not self.lost and self.is_changed:
                 self.commit()
         finally:
+            self._generations.close()
             self.keeper.release()
 
     def drop(self) -> None:
         """Close the stores without a commit: another process holds the workspace, or may hold it."""
         self.lost = True
+        self._generations.close()
         with suppress(DreamdError, OSError):
             self.keeper.release()
 

@@ -8,7 +8,7 @@ generation commits nothing.
 import os
 import shutil
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -25,12 +25,15 @@ from state.stores.disk.disk import below, opened
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import contained
 from state.stores.generations.objects import Objects
+from state.stores.generations.pages import Mark, PageLog, Pages
 from state.stores.generations.versions import (
     DATABASES,
     Part,
     StoredFile,
     Version,
     belongs,
+    blocks_in,
+    blocks_of,
     changed_blocks,
     damaged,
     decoded,
@@ -49,8 +52,9 @@ _AT_ONCE = 8
 class Taken:
     """A workspace's files at one moment, ready to be put, and the objects that hold what did not change."""
 
-    files: Mapping[str, tuple[StoredFile, bytes]]
+    files: Mapping[str, tuple[StoredFile, Sequence[memoryview]]]
     before: tuple[Part, ...]
+    mark: Mark | None = None
 
     @property
     def bytes(self) -> int:
@@ -70,6 +74,8 @@ class Generations:
         self._writer = uuid4().hex
         self._digests: dict[str, bytes] = {}
         self._chain: tuple[Part, ...] = ()  # the last generation's objects, the whole one first
+        self._log: PageLog | None = None
+        self._mark: Mark | None = None  # of the last generation
 
     def take(self, folder: Path, *, whole: bool = False) -> Taken:
         """Read the workspace in this folder as a crash at this moment would leave it; nothing is written.
@@ -78,10 +84,16 @@ class Generations:
         was written all the same.
         """
         known = {} if whole or _is_long(self._chain) else self._digests
+        log = self._log = self._log or PageLog(contained(folder).database)
+        mark, since = log.mark(), self._mark if known else None
         files = {}
-        for name, (content, mtime_ns) in _read(folder).items():
-            files[name] = changed_blocks(content, mtime_ns, known.get(name, b"")), content
-        return Taken(files, self._chain if known else ())
+        for name, (found, mtime_ns) in _read(folder, lambda: log.since(since)).items():
+            if isinstance(found, Pages):
+                blocks, size, mark = blocks_in(found.pages, found.page_bytes, found.size), found.size, found.mark
+            else:
+                blocks, size = blocks_of(found), len(found)
+            files[name] = changed_blocks(blocks, size, mtime_ns, known.get(name, b""))
+        return Taken(files, self._chain if known else (), mark)
 
     def put(self, taken: Taken, place: Place, number: int, now: datetime) -> int:
         """Commit what was taken as the generation with this number, durably; return its number.
@@ -103,7 +115,7 @@ class Generations:
             else:
                 break
         self._digests = {name: file.digests for name, (file, _) in taken.files.items()}
-        self._chain = (*taken.before, part_of(number, content))
+        self._chain, self._mark = (*taken.before, part_of(number, content)), taken.mark
         return number
 
     def version(self, number: int, digest: str = "") -> Version:
@@ -148,11 +160,12 @@ class Generations:
         last.apply(contents)
         self._digests = {}
         for name, (_, digest) in last.files.items():
-            file = changed_blocks(bytes(contents[name]), 0, b"")
+            content = bytes(contents[name])
+            file, _ = changed_blocks(blocks_of(content), len(content), 0, b"")
             if file.digest != digest:
                 raise damaged(last.key, f"{name} does not come out as it was put")
             self._digests[name] = file.digests
-        self._chain = last.chain
+        self._chain, self._mark = last.chain, None
         _write(folder, {name: (contents[name], file.mtime_ns) for name, (file, _) in last.files.items()})
 
     def sweep(self, *, forgotten: bool = False) -> int:
@@ -171,6 +184,11 @@ class Generations:
         self._objects.delete(doomed)
         return len(doomed)
 
+    def close(self) -> None:
+        """Let go of the folder."""
+        if self._log is not None:
+            self._log.close()
+
     @property
     def is_whole(self) -> bool:
         """Return whether the last generation is a single object."""
@@ -187,7 +205,7 @@ class _Files:
     """The files of a snapshot by name, collected through `add_log`."""
 
     def __init__(self) -> None:
-        self.found: dict[str, tuple[bytes, int]] = {}
+        self.found: dict[str, tuple[bytes | Pages, int]] = {}
 
     def add(self, name: str, source: BinaryIO, size: int, mtime_ns: int) -> None:
         content = source.read(size)
@@ -196,8 +214,8 @@ class _Files:
         self.found[name] = content, mtime_ns
 
 
-def _read(folder: Path) -> dict[str, tuple[bytes, int]]:
-    """Return the files of a workspace with their times.
+def _read(folder: Path, changes: Callable[[], Pages | None]) -> dict[str, tuple[bytes | Pages, int]]:
+    """Return the files of a workspace with their times; of state.db its `changes` if they are known.
 
     A dream's checkpoints come first, so they never know more than state.db. All notes appended before are included;
     each note appended meanwhile is included wholly or not at all.
@@ -208,7 +226,10 @@ def _read(folder: Path) -> dict[str, tuple[bytes, int]]:
     with suppress(sqlite3.DatabaseError):  # a damaged one is begun anew, and answers are paid for again
         _read_database(root, checkpoints, files)
     try:
-        _read_database(root, database, files)
+        if (changed := changes()) is not None:
+            files.found[database] = changed, workspace.database.stat().st_mtime_ns
+        else:
+            _read_database(root, database, files)
     except sqlite3.Error as error:
         raise explained(error, workspace.database) from error
     add_log(files.add, workspace, workspace.disk())

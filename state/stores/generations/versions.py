@@ -16,7 +16,7 @@ import json
 import re
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, NamedTuple
@@ -27,11 +27,12 @@ from state.codec import decode, encode
 from state.errors import StorageError
 from state.stores.disk.workspace import STATE_FOLDER
 
-DATABASES = (f"{STATE_FOLDER}/checkpoints/dreams.db", f"{STATE_FOLDER}/state.db")
+STATE_DB = f"{STATE_FOLDER}/state.db"
+DATABASES = (f"{STATE_FOLDER}/checkpoints/dreams.db", STATE_DB)
 MOST_BYTES = 1024**3
 """The limit for all files of a generation together."""
 BLOCK_BYTES = 4 * 1024
-"""The unit in which SQLite changes a database; a dream or a note changes few blocks."""
+"""Half a page of a database; a dream or a note changes few of them."""
 _FORMAT = 5
 _DIGEST_BYTES = 16
 _NAME = re.compile(r"\.?([0-9]{12})(?:\..*)?")
@@ -44,6 +45,7 @@ _Number = Annotated[int, Field(ge=0, le=MOST_BYTES)]
 _Time = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 _Objects = tuple[tuple[_Number, _Number, str], ...]
 _Runs = tuple[tuple[_Number, _Number], ...]
+Blocks = Iterable[tuple[int, memoryview]]
 
 
 class Part(NamedTuple):
@@ -155,20 +157,40 @@ def part_of(number: int, content: bytes) -> Part:
     return Part(number, len(content), _digest(content).hex())
 
 
-def changed_blocks(content: bytes, mtime_ns: int, before: bytes) -> StoredFile:
-    """Return the file with the runs of blocks that differ from the digests `before`."""
-    digests, runs = bytearray(), list[tuple[int, int]]()
+def blocks_of(content: bytes) -> Blocks:
+    """Yield each block of a file with its number."""
     view = memoryview(content)
-    for number, start in enumerate(range(0, len(content), BLOCK_BYTES)):
-        digest, at = _digest(view[start : start + BLOCK_BYTES]), number * _DIGEST_BYTES
-        digests += digest
-        if before[at : at + _DIGEST_BYTES] == digest:
+    return (
+        (start // BLOCK_BYTES, view[start : start + BLOCK_BYTES]) for start in range(0, len(content), BLOCK_BYTES)
+    )
+
+
+def blocks_in(pages: Mapping[int, bytes], page_bytes: int, size: int) -> Blocks:
+    """Yield the blocks of these pages of a database, numbered from 1; what is beyond its size is no more."""
+    for page, content in sorted(pages.items()):
+        start = (page - 1) * page_bytes
+        if start < size:
+            yield from ((start // BLOCK_BYTES + number, block) for number, block in blocks_of(content))
+
+
+def changed_blocks(blocks: Blocks, size: int, mtime_ns: int, before: bytes) -> tuple[StoredFile, list[memoryview]]:
+    """Return the file with the runs of blocks that differ from the digests `before`, and these blocks.
+
+    Those that are not among `blocks` are as they were.
+    """
+    length = -(-size // BLOCK_BYTES) * _DIGEST_BYTES
+    digests, runs, changed = bytearray(before[:length].ljust(length, b"\0")), list[tuple[int, int]](), []
+    for number, block in blocks:
+        digest, at = _digest(block), number * _DIGEST_BYTES
+        if digests[at : at + _DIGEST_BYTES] == digest:
             continue
+        digests[at : at + _DIGEST_BYTES] = digest
+        changed.append(block)
         if runs and sum(runs[-1]) == number:
             runs[-1] = (runs[-1][0], runs[-1][1] + 1)
         else:
             runs.append((number, 1))
-    return StoredFile(len(content), mtime_ns, bytes(digests), tuple(runs))
+    return StoredFile(size, mtime_ns, bytes(digests), tuple(runs)), changed
 
 
 def encoded(
@@ -177,7 +199,7 @@ def encoded(
     number: int,
     at: datetime,
     before: tuple[Part, ...],
-    files: Mapping[str, tuple[StoredFile, bytes]],
+    files: Mapping[str, tuple[StoredFile, Sequence[memoryview]]],
 ) -> bytes:
     """Return the content of a generation's object. Raise StorageError if the workspace is too large."""
     if sum(file.size for file, _ in files.values()) > MOST_BYTES:
@@ -186,9 +208,7 @@ def encoded(
     head = encode(_Head(_FORMAT, writer, names, number, at, before, rows)).encode()
     packing = zlib.compressobj(1)
     parts = [packing.compress(_LENGTH.pack(len(head)) + head)]
-    for file, content in files.values():
-        view = memoryview(content)
-        parts += [packing.compress(view[offset : offset + size]) for offset, size in file.spans()]
+    parts += [packing.compress(block) for _, changed in files.values() for block in changed]
     return b"".join((*parts, packing.flush()))
 
 

@@ -30,7 +30,7 @@ from state.stores.disk.workspace import Workspace, contained
 from state.stores.fleet.registry import Registry
 from state.stores.generations.generations import Generations
 from state.stores.generations.objects import open_objects
-from state.stores.vectors.embedder import Unavailable
+from state.stores.vectors.embedder import Embedder, Unavailable
 from tests.daemon.http.running import Answer, asked
 from tests.support.fleet_tables import FleetTables
 from tests.support.folders import files_below
@@ -139,7 +139,13 @@ class Fleet(FleetTables):
         return self.token(tenant), self.places.add(tenant, "one")
 
     @contextmanager
-    def here(self, database: str = "", sections: Mapping[str, Any] | None = None, **fleet: Any) -> Iterator[Here]:
+    def here(
+        self,
+        database: str = "",
+        sections: Mapping[str, Any] | None = None,
+        embedder: Embedder | Unavailable = Unavailable("no model in this test"),  # noqa: B008 - a value
+        **fleet: Any,
+    ) -> Iterator[Here]:
         """A process of the fleet in this one, with its port; `database`: as it reaches it."""
         config = self.config(**fleet)
         config = Config.model_validate({**config.model_dump(exclude_unset=True), **(sections or {})})
@@ -147,8 +153,7 @@ class Fleet(FleetTables):
         connections = claim_store(Connections(Registry(database or self.url, 16), objects), self.objects_url)
         listener = open_port("127.0.0.1", 0, OPERATOR)
         folder = self.folder / f"process-{uuid4().hex[:8]}"
-        embedding = Embedding.given(Unavailable("no model in this test"))
-        process = FleetProcess(config, connections, folder, listener.address, embedding)
+        process = FleetProcess(config, connections, folder, listener.address, Embedding.given(embedder))
         loop, closing_event = asyncio.new_event_loop(), asyncio.Event()
 
         def serve() -> None:

@@ -9,10 +9,14 @@ from typing import Any
 
 import pytest
 
+from daemon.workspace.searching import embed_waiting
+from daemon.workspace.stores import utc_now
+from state.crystals.crystal import Crystal, Origin
 from state.errors import NotKeptError
 from state.fleet import Place
 from state.stores.generations.objects import FolderObjects
 from tests.daemon.fleet.running import Fleet, Here, another_holder
+from tests.support.in_memory import BagOfWords
 from tests.support.serving import until
 
 WRITES: dict[str, dict[str, Any]] = {
@@ -49,6 +53,22 @@ def test_a_note_is_found_at_once_and_once_wherever_one_asks(fleet: Fleet, door: 
         assert "Ada prefers tea" in other.bootstrap(token, "one")
         assert [len(one.process.desk.all()) for one in (door, other)] == [0, 1]
     assert sorted(fleet.crystals(place)) == ["Ada prefers tea over coffee", "The port is 8443"]
+
+
+@pytest.mark.full
+def test_a_large_workspace_is_searched_by_meaning_at_the_first_call_after_a_move(fleet: Fleet) -> None:
+    token, place = fleet.one()
+    with fleet.here(embedder=BagOfWords()) as first:
+        with first.process.desk.holding(place.id) as held, held.keeper.exclusive() as store:
+            store.crystals.learn(Crystal(f"House {n} was repaired", Origin.SCRATCH, utc_now()) for n in range(2_500))
+            assert embed_waiting(store) == 2_500
+        first.give_back()
+    asked = BagOfWords()
+    with fleet.here(embedder=asked) as second:
+        answer = second.do(token, place, "memory_search", query="House 1234 was repaired")
+        assert answer.json["arms"] == ["lexical", "dense"]
+        assert "House 1234 was repaired" in [hit["text"] for hit in answer.json["hits"]]
+    assert asked.texts == ["House 1234 was repaired"]  # nothing is embedded anew
 
 
 def test_nothing_of_a_workspace_stays_where_it_was_held(fleet: Fleet, door: Here) -> None:

@@ -1,8 +1,10 @@
 """Generations: whatever was changed, put, forgotten and swept, what comes up anywhere is what was put."""
 
 import os
+import sqlite3
 import tempfile
 import threading
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from state.stores.disk.workspace import contained, init_workspace
 from state.stores.generations import generations as module
 from state.stores.generations.generations import Generations
 from state.stores.generations.objects import FolderObjects, Objects
+from state.stores.generations.pages import Mark, PageLog, Pages
 from state.stores.generations.versions import encoded, key_of
 from state.stores.history.inbox import NoteInbox
 from tests.support import folders
@@ -124,6 +127,45 @@ def test_the_store_holds_little_more_than_the_workspace(folder_store: Objects, h
     assert sum(one.size for one in folder_store.list(PREFIX)) < 400_000
 
 
+def test_of_a_small_change_the_log_alone_is_read(
+    folder_store: Objects, here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generations, path = Generations(folder_store, PREFIX), here / STATE
+    found, since = list[Pages | None](), PageLog.since
+
+    def told(log: PageLog, mark: Mark | None) -> Pages | None:
+        found.append(since(log, mark))
+        return found[-1]
+
+    monkeypatch.setattr(PageLog, "since", told)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other, closing(sqlite3.connect(path)) as reader:
+        other.execute("PRAGMA secure_delete = ON")
+        grow(here, 1)
+        other.execute("DELETE FROM texts WHERE id = 1")  # the log begins
+        put(generations, here, 1)
+        number = 1
+        for change, is_read_whole in (
+            ("INSERT INTO texts (text) SELECT hex(randomblob(3000)) FROM texts LIMIT 9", False),
+            ("UPDATE texts SET text = 'x' WHERE id = 3", False),
+            ("DELETE FROM texts WHERE id BETWEEN 30 AND 50", False),
+            ("PRAGMA wal_checkpoint(RESTART)", False),
+            ("INSERT INTO texts (text) VALUES ('after the log began anew')", True),
+            ("INSERT INTO texts (text) VALUES ('after it was read whole')", False),
+            ("PRAGMA wal_checkpoint(TRUNCATE)", True),
+            ("DELETE FROM texts WHERE id BETWEEN 60 AND 70", False),
+            ("VACUUM", False),
+        ):
+            other.execute(change)
+            number += 1
+            found.clear()
+            taken = generations.take(here)
+            assert [one is None for one in found] == [is_read_whole], change
+            generations.put(taken, PLACE, number, NOW)
+            bring_up(folder_store, tmp_path / "there", number)
+            assert rows(tmp_path / "there" / STATE) == reader.execute("SELECT * FROM texts ORDER BY id").fetchall()
+        generations.close()
+
+
 def test_of_two_who_commit_the_same_number_one_does(objects: Objects, here: Path, tmp_path: Path) -> None:
     both = [Generations(objects, PREFIX), Generations(objects, PREFIX)]
     put(both[0], here, 1)
@@ -200,6 +242,11 @@ class Workspaces(RuleBasedStateMachine):
     @rule(texts=st.lists(st.text(max_size=3000), max_size=3))
     def write(self, texts: list[str]) -> None:
         write_rows(self.here, [text.encode(errors="replace").decode() for text in texts])
+
+    @rule(how=st.sampled_from(["wal_checkpoint(RESTART)", "wal_checkpoint(TRUNCATE)"]))
+    def checkpoint(self, how: str) -> None:
+        with closing(sqlite3.connect(self.here / STATE)) as connection:
+            connection.execute(f"PRAGMA {how}")
 
     @rule(whole=st.booleans())
     def put(self, whole: bool) -> None:  # noqa: FBT001
@@ -319,7 +366,7 @@ def test_a_commit_that_comes_meanwhile_is_noticed(here: Path, monkeypatch: pytes
 
     monkeypatch.setattr(module, "add_log", dream)
     with pytest.raises(BusyError, match="written while it was read"):
-        module._read(here)
+        module._read(here, lambda: None)
 
 
 def test_a_damaged_state_db_is_said_and_damaged_checkpoints_are_left_out(folder_store: Objects, here: Path) -> None:
@@ -327,5 +374,6 @@ def test_a_damaged_state_db_is_said_and_damaged_checkpoints_are_left_out(folder_
     generations = Generations(folder_store, PREFIX)
     assert ".dreamd/checkpoints/dreams.db" not in generations.version(put(generations, here, 1)).files
     (here / STATE).write_bytes(b"no database " * 1000)
+    generations.close()
     with pytest.raises(StorageError, match=r"state\.db"):
-        put(generations, here, 2)
+        put(Generations(folder_store, PREFIX), here, 2)
