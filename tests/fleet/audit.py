@@ -203,6 +203,7 @@ def _older(generations: Generations, committed: set[int], here: Workspace) -> It
     for number in committed.intersection(generations.numbers()):
         folder = here.root.with_name(f"{here.root.name}-{number}")
         generations.bring_up(folder, generations.version(number))
+        generations.close()
         then = lived.versions(contained(folder)) if contained(folder).database.exists() else []
         if lost := [row["number"] for row in then if now.get(row["number"]) != tuple(row)]:
             yield f"generation {number} has the versions {lost}, which the last has not so"

@@ -41,6 +41,7 @@ def bring_up(objects: Objects, folder: Path, number: int) -> None:
     """Make the folder be this generation."""
     generations = Generations(objects, PREFIX)
     generations.bring_up(folder, generations.version(number))
+    generations.close()
 
 
 def write_rows(root: Path, texts: list[str]) -> None:

@@ -74,6 +74,7 @@ def export_place(connections: Connections, config: Config, place: Place, target:
         try:
             if newest is not None:
                 generations.bring_up(root, newest)
+                generations.close()
             done, added = _archived(root, config, rows)
         except StorageError as error:
             failed = error
@@ -161,6 +162,7 @@ def _put(connections: Connections, place: Place, root: Path) -> tuple[int, int]:
     """
     generations, leases = Generations(connections.objects, place.prefix), Leases(connections.database)
     lease, taken = Lease(place, uuid4(), 0, utc_now()), generations.take(root)
+    generations.close()
     try:
         number = generations.put(taken, place, 1, utc_now())
         leases.commit(lease, Commit(number, taken.bytes, due_in=timedelta(0)))

@@ -28,19 +28,20 @@ from state.stores.generations.objects import Objects
 from state.stores.generations.pages import Mark, PageLog, Pages
 from state.stores.generations.versions import (
     DATABASES,
+    STATE_DB,
     Part,
     StoredFile,
     Version,
     belongs,
-    blocks_in,
-    blocks_of,
-    changed_blocks,
+    changed_file,
     damaged,
     decoded,
+    digest_of,
     encoded,
     key_of,
     made_by,
     part_of,
+    whole_file,
 )
 
 # After this many objects beyond the last whole generation, the next one is whole.
@@ -52,9 +53,10 @@ _AT_ONCE = 8
 class Taken:
     """A workspace's files at one moment, ready to be put, and the objects that hold what did not change."""
 
-    files: Mapping[str, tuple[StoredFile, Sequence[memoryview]]]
+    files: Mapping[str, tuple[StoredFile, Sequence[bytes]]]
     before: tuple[Part, ...]
-    mark: Mark | None = None
+    digests: Mapping[str, str]
+    mark: Mark | None
 
     @property
     def bytes(self) -> int:
@@ -65,14 +67,14 @@ class Taken:
 class Generations:
     """The generations of one workspace below its prefix. Use it from one thread at a time.
 
-    It remembers the digests of the last generation put or restored, and so writes only what changed since.
+    It follows state.db's log from the last generation put or brought up, and so writes only what changed since.
     """
 
     def __init__(self, objects: Objects, prefix: str) -> None:
         self._objects = objects
         self._prefix = prefix.strip("/")
         self._writer = uuid4().hex
-        self._digests: dict[str, bytes] = {}
+        self._digests: Mapping[str, str] = {}  # of its files but state.db
         self._chain: tuple[Part, ...] = ()  # the last generation's objects, the whole one first
         self._log: PageLog | None = None
         self._mark: Mark | None = None  # of the last generation
@@ -83,17 +85,19 @@ class Generations:
         Others may append notes and write rows meanwhile, but must not commit a dream. Raise BusyError if MEMORY.md
         was written all the same.
         """
-        known = {} if whole or _is_long(self._chain) else self._digests
         log = self._log = self._log or PageLog(contained(folder).database)
-        mark, since = log.mark(), self._mark if known else None
-        files = {}
-        for name, (found, mtime_ns) in _read(folder, lambda: log.since(since)).items():
+        mark, since = log.mark(), None if whole or _is_long(self._chain) else self._mark
+        files, digests = dict[str, tuple[StoredFile, Sequence[bytes]]](), dict[str, str]()
+        read = _read(folder, lambda: log.since(since))
+        is_change = isinstance(read.get(STATE_DB, (b"", 0))[0], Pages)
+        for name, (found, mtime_ns) in read.items():
             if isinstance(found, Pages):
-                blocks, size, mark = blocks_in(found.pages, found.page_bytes, found.size), found.size, found.mark
-            else:
-                blocks, size = blocks_of(found), len(found)
-            files[name] = changed_blocks(blocks, size, mtime_ns, known.get(name, b""))
-        return Taken(files, self._chain if known else (), mark)
+                files[name], mark = changed_file(found, mtime_ns), found.mark
+                continue
+            digests[name] = digest_of(found)
+            is_known = is_change and self._digests.get(name) == digests[name]
+            files[name] = (StoredFile(len(found), mtime_ns), []) if is_known else whole_file(found, mtime_ns)
+        return Taken(files, self._chain if is_change else (), digests, mark)
 
     def put(self, taken: Taken, place: Place, number: int, now: datetime) -> int:
         """Commit what was taken as the generation with this number, durably; return its number.
@@ -114,8 +118,8 @@ class Generations:
                 number += 1
             else:
                 break
-        self._digests = {name: file.digests for name, (file, _) in taken.files.items()}
-        self._chain, self._mark = (*taken.before, part_of(number, content)), taken.mark
+        self._chain = (*taken.before, part_of(number, content))
+        self._digests, self._mark = taken.digests, taken.mark
         return number
 
     def version(self, number: int, digest: str = "") -> Version:
@@ -158,15 +162,11 @@ class Generations:
                 for one in pool.map(lambda part: self.version(part.number, part.digest), parts):
                     one.apply(contents)
         last.apply(contents)
-        self._digests = {}
-        for name, (_, digest) in last.files.items():
-            content = bytes(contents[name])
-            file, _ = changed_blocks(blocks_of(content), len(content), 0, b"")
-            if file.digest != digest:
-                raise damaged(last.key, f"{name} does not come out as it was put")
-            self._digests[name] = file.digests
-        self._chain, self._mark = last.chain, None
-        _write(folder, {name: (contents[name], file.mtime_ns) for name, (file, _) in last.files.items()})
+        _write(folder, {name: (contents[name], file.mtime_ns) for name, file in last.files.items()})
+        self.close()
+        self._log = PageLog(contained(folder).database)
+        self._digests = {name: digest_of(bytes(content)) for name, content in contents.items() if name != STATE_DB}
+        self._chain, self._mark = last.chain, self._log.mark()
 
     def sweep(self, *, forgotten: bool = False) -> int:
         """Delete generations too old to go back to, but never those put for later ones; return how many objects.

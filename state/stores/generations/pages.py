@@ -43,9 +43,15 @@ class PageLog:
         self._file = 0  # the inode
 
     def mark(self) -> Mark | None:
-        """Return this moment; None if the database has no log."""
+        """Return this moment; None if the database has no log.
+
+        An empty log is begun, as it gets its salts with its first frame, and what comes before them is not followed.
+        """
         self._open()
         found = self._index()
+        if found is not None and not found.mark.frames:
+            self._begin()
+            found = self._index()
         return found.mark if found is not None else None
 
     def since(self, mark: Mark | None) -> Pages | None:
@@ -80,6 +86,15 @@ class PageLog:
                 self._connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
                 self._connection.execute("SELECT 1 FROM sqlite_master").fetchone()
                 self._file = file
+
+    def _begin(self) -> None:
+        """Write one frame, which changes nothing."""
+        with suppress(sqlite3.Error):
+            if self._connection is not None:
+                self._connection.execute("BEGIN IMMEDIATE")
+                with self._connection:  # commits, or rolls back
+                    [version] = self._connection.execute("PRAGMA user_version").fetchone()
+                    self._connection.execute(f"PRAGMA user_version = {version}")
 
     def _beside(self, ending: str) -> Path:
         return self._path.with_name(f"{self._path.name}{ending}")

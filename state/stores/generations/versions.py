@@ -2,9 +2,8 @@
 
     PREFIX/generations/000000000007   the key is the number, and only one writer can create it
 
-The content is compressed (zlib): a head (JSON), then the blocks of each file that differ from the previous
-generation. The head names its writer, the earlier objects with their digests, back to a whole one, and the digest of
-each file.
+The content is compressed (zlib): a head (JSON), then what differs from the previous generation: pages of state.db,
+and other files whole. The head names its writer, and the earlier objects with their digests, back to a whole one.
 
 A generation holds what makes up the workspace: state.db, the dream under way, MEMORY.md and pending notes. It omits
 the vector index and the copies of state.db, which can be rebuilt, and the originals of redacted notes, because a
@@ -16,7 +15,7 @@ import json
 import re
 import struct
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, NamedTuple
@@ -26,13 +25,12 @@ from pydantic import Field
 from state.codec import decode, encode
 from state.errors import StorageError
 from state.stores.disk.workspace import STATE_FOLDER
+from state.stores.generations.pages import Pages
 
 STATE_DB = f"{STATE_FOLDER}/state.db"
 DATABASES = (f"{STATE_FOLDER}/checkpoints/dreams.db", STATE_DB)
 MOST_BYTES = 1024**3
 """The limit for all files of a generation together."""
-BLOCK_BYTES = 4 * 1024
-"""Half a page of a database; a dream or a note changes few of them."""
 _FORMAT = 5
 _DIGEST_BYTES = 16
 _NAME = re.compile(r"\.?([0-9]{12})(?:\..*)?")
@@ -44,8 +42,7 @@ _LENGTH = struct.Struct(">I")
 _Number = Annotated[int, Field(ge=0, le=MOST_BYTES)]
 _Time = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 _Objects = tuple[tuple[_Number, _Number, str], ...]
-_Runs = tuple[tuple[_Number, _Number], ...]
-Blocks = Iterable[tuple[int, memoryview]]
+_Spans = tuple[tuple[_Number, _Number], ...]
 
 
 class Part(NamedTuple):
@@ -58,27 +55,16 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A file in a generation: the digest of each block, and (first, count) of the runs of blocks that differ."""
+    """A file in a generation, and (offset, bytes) of each span of it that the object holds; the rest is unchanged."""
 
     size: int
     mtime_ns: int
-    digests: bytes
-    runs: tuple[tuple[int, int], ...] = ()
-
-    @property
-    def digest(self) -> str:
-        """Return the digest of the whole file."""
-        return _digest(self.digests).hex()
-
-    def spans(self) -> list[tuple[int, int]]:
-        """Return (offset, bytes) of each run."""
-        starts = ((first * BLOCK_BYTES, (first + count) * BLOCK_BYTES) for first, count in self.runs)
-        return [(start, min(self.size, end) - start) for start, end in starts]
+    spans: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class _Head:
-    """An object's head. `files` holds name, size, time, digest and runs of each file."""
+    """An object's head. `files` holds name, size, time and spans of each file."""
 
     format: int
     writer: str
@@ -86,7 +72,7 @@ class _Head:
     number: _Number
     at: datetime
     before: _Objects
-    files: tuple[tuple[str, _Number, _Time, str, _Runs], ...]
+    files: tuple[tuple[str, _Number, _Time, _Spans], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +89,7 @@ class Version:
     workspace: str
     at: datetime
     before: tuple[Part, ...]
-    files: Mapping[str, tuple[StoredFile, str]] = field(repr=False)
+    files: Mapping[str, StoredFile] = field(repr=False)
     blocks: memoryview = field(repr=False)
 
     @property
@@ -114,7 +100,7 @@ class Version:
     @property
     def bytes(self) -> int:
         """Return the total size of its files in bytes."""
-        return sum(file.size for file, _ in self.files.values())
+        return sum(file.size for file in self.files.values())
 
     @property
     def chain(self) -> tuple[Part, ...]:
@@ -127,11 +113,11 @@ class Version:
             if name not in self.files:
                 del contents[name]
         at = 0
-        for name, (file, _) in self.files.items():
+        for name, file in self.files.items():
             content = contents.setdefault(name, bytearray())
             del content[file.size :]
             content.extend(bytes(file.size - len(content)))
-            for offset, size in file.spans():
+            for offset, size in file.spans:
                 content[offset : offset + size] = self.blocks[at : at + size]
                 at += size
 
@@ -154,43 +140,28 @@ def key_of(prefix: str, number: int) -> str:
 
 def part_of(number: int, content: bytes) -> Part:
     """Return the object with this content as a part of a chain."""
-    return Part(number, len(content), _digest(content).hex())
+    return Part(number, len(content), digest_of(content))
 
 
-def blocks_of(content: bytes) -> Blocks:
-    """Yield each block of a file with its number."""
-    view = memoryview(content)
-    return (
-        (start // BLOCK_BYTES, view[start : start + BLOCK_BYTES]) for start in range(0, len(content), BLOCK_BYTES)
-    )
+def whole_file(content: bytes, mtime_ns: int) -> tuple[StoredFile, list[bytes]]:
+    """Return the file with all of its content."""
+    size = len(content)
+    return StoredFile(size, mtime_ns, ((0, size),) if size else ()), [content]
 
 
-def blocks_in(pages: Mapping[int, bytes], page_bytes: int, size: int) -> Blocks:
-    """Yield the blocks of these pages of a database, numbered from 1; what is beyond its size is no more."""
-    for page, content in sorted(pages.items()):
-        start = (page - 1) * page_bytes
-        if start < size:
-            yield from ((start // BLOCK_BYTES + number, block) for number, block in blocks_of(content))
-
-
-def changed_blocks(blocks: Blocks, size: int, mtime_ns: int, before: bytes) -> tuple[StoredFile, list[memoryview]]:
-    """Return the file with the runs of blocks that differ from the digests `before`, and these blocks.
-
-    Those that are not among `blocks` are as they were.
-    """
-    length = -(-size // BLOCK_BYTES) * _DIGEST_BYTES
-    digests, runs, changed = bytearray(before[:length].ljust(length, b"\0")), list[tuple[int, int]](), []
-    for number, block in blocks:
-        digest, at = _digest(block), number * _DIGEST_BYTES
-        if digests[at : at + _DIGEST_BYTES] == digest:
-            continue
-        digests[at : at + _DIGEST_BYTES] = digest
-        changed.append(block)
-        if runs and sum(runs[-1]) == number:
-            runs[-1] = (runs[-1][0], runs[-1][1] + 1)
+def changed_file(found: Pages, mtime_ns: int) -> tuple[StoredFile, list[bytes]]:
+    """Return the database with its changed pages alone."""
+    step, spans, contents = found.page_bytes, list[tuple[int, int]](), list[bytes]()
+    for number, content in sorted(found.pages.items()):
+        start = (number - 1) * step
+        if start >= found.size:
+            break  # the database became shorter
+        contents.append(content)
+        if spans and sum(spans[-1]) == start:
+            spans[-1] = spans[-1][0], spans[-1][1] + step
         else:
-            runs.append((number, 1))
-    return StoredFile(size, mtime_ns, bytes(digests), tuple(runs)), changed
+            spans.append((start, step))
+    return StoredFile(found.size, mtime_ns, tuple(spans)), contents
 
 
 def encoded(
@@ -199,16 +170,16 @@ def encoded(
     number: int,
     at: datetime,
     before: tuple[Part, ...],
-    files: Mapping[str, tuple[StoredFile, Sequence[memoryview]]],
+    files: Mapping[str, tuple[StoredFile, Sequence[bytes]]],
 ) -> bytes:
     """Return the content of a generation's object. Raise StorageError if the workspace is too large."""
     if sum(file.size for file, _ in files.values()) > MOST_BYTES:
         raise StorageError(f"{names[1]} is larger than {MOST_BYTES:,} bytes", "forget what is needed no more")
-    rows = tuple((name, one.size, one.mtime_ns, one.digest, one.runs) for name, (one, _) in files.items())
+    rows = tuple((name, one.size, one.mtime_ns, one.spans) for name, (one, _) in files.items())
     head = encode(_Head(_FORMAT, writer, names, number, at, before, rows)).encode()
     packing = zlib.compressobj(1)
     parts = [packing.compress(_LENGTH.pack(len(head)) + head)]
-    parts += [packing.compress(block) for _, changed in files.values() for block in changed]
+    parts += [packing.compress(content) for _, contents in files.values() for content in contents]
     return b"".join((*parts, packing.flush()))
 
 
@@ -219,13 +190,16 @@ def decoded(content: bytes, key: str) -> Version:
     has, all objects before it are of earlier generations, and its blocks are those that the head lists.
     """
     head, blocks = _unpacked(content, key)
-    files = {name: (StoredFile(size, time, b"", runs), digest) for name, size, time, digest, runs in head.files}
+    files = {name: StoredFile(size, time, spans) for name, size, time, spans in head.files}
     if len(files) != len(head.files) or not all(map(belongs, files)):
         raise damaged(key, "no workspace has such files")
-    spans = [span for file, _ in files.values() for span in file.spans()]
-    if any(size <= 0 for _, size in spans) or sum(size for _, size in spans) != len(blocks):
-        raise damaged(key, "its blocks are not those that it names")
-    if sum(file.size for file, _ in files.values()) > MOST_BYTES:
+    spans = [(*span, file.size) for file in files.values() for span in file.spans]
+    if any(size <= 0 or offset + size > most for offset, size, most in spans):
+        raise damaged(key, "it has more of a file than there is")
+    if sum(size for _, size, _ in spans) != len(blocks):
+        raise damaged(key, "its content is not what it names")
+    total = sum(file.size for file in files.values())
+    if total > MOST_BYTES or not (head.before or total == len(blocks)):
         raise damaged(key, "its files are too large")
     if made_by(key) != head.number:
         raise damaged(key, "it is of another generation")
@@ -262,5 +236,6 @@ def _unpacked(content: bytes, key: str) -> tuple[_Head, memoryview]:
         raise damaged(key, "it is no generation") from error
 
 
-def _digest(content: "bytes | bytearray | memoryview") -> bytes:
-    return hashlib.blake2b(content, digest_size=_DIGEST_BYTES).digest()
+def digest_of(content: bytes) -> str:
+    """Return the digest of an object or a file."""
+    return hashlib.blake2b(content, digest_size=_DIGEST_BYTES).hexdigest()

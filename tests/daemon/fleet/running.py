@@ -204,6 +204,7 @@ class Fleet(FleetTables):
         assert newest is not None, "it has no generation"
         folder = self.folder / f"look-{uuid4().hex[:8]}"
         generations.bring_up(folder, newest)
+        generations.close()
         return contained(folder)
 
     def crystals(self, place: Place) -> list[str]:

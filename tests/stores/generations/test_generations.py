@@ -141,7 +141,6 @@ def test_of_a_small_change_the_log_alone_is_read(
     with closing(sqlite3.connect(path, isolation_level=None)) as other, closing(sqlite3.connect(path)) as reader:
         other.execute("PRAGMA secure_delete = ON")
         grow(here, 1)
-        other.execute("DELETE FROM texts WHERE id = 1")  # the log begins
         put(generations, here, 1)
         number = 1
         for change, is_read_whole in (
@@ -369,11 +368,13 @@ def test_a_commit_that_comes_meanwhile_is_noticed(here: Path, monkeypatch: pytes
         module._read(here, lambda: None)
 
 
-def test_a_damaged_state_db_is_said_and_damaged_checkpoints_are_left_out(folder_store: Objects, here: Path) -> None:
+def test_a_damaged_state_db_is_said_and_damaged_checkpoints_are_left_out(
+    folder_store: Objects, here: Path, tmp_path: Path
+) -> None:
     (here / ".dreamd" / "checkpoints" / "dreams.db").write_bytes(b"no database " * 1000)
     generations = Generations(folder_store, PREFIX)
     assert ".dreamd/checkpoints/dreams.db" not in generations.version(put(generations, here, 1)).files
-    (here / STATE).write_bytes(b"no database " * 1000)
-    generations.close()
+    there = make_folder(tmp_path / "there")
+    (there / STATE).write_bytes(b"no database " * 1000)
     with pytest.raises(StorageError, match=r"state\.db"):
-        put(Generations(folder_store, PREFIX), here, 2)
+        put(Generations(folder_store, PREFIX), there, 2)

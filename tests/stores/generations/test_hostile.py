@@ -74,7 +74,7 @@ NAMES = [
 @pytest.mark.parametrize(
     "change",
     [
-        *(lambda plain, name=name: plain["files"].append([name, 0, 0, "", []]) for name in NAMES),
+        *(lambda plain, name=name: plain["files"].append([name, 0, 0, []]) for name in NAMES),
         lambda plain: plain.update(format=6),
         lambda plain: plain.update(number=2),
         lambda plain: plain.update(at="yesterday"),
@@ -90,9 +90,9 @@ NAMES = [
         lambda plain: plain["files"][0].__setitem__(1, 2**29),
         lambda plain: plain["files"][0].__setitem__(1, 1.5),
         lambda plain: plain["files"][0].__setitem__(2, 2**80),
-        lambda plain: plain["files"][0].__setitem__(3, "0" * 32),
-        lambda plain: plain["files"][0][4][0].__setitem__(0, -1),
-        lambda plain: plain["files"][0][4][0].__setitem__(1, 0),
+        lambda plain: plain["files"][0][3][0].__setitem__(0, -1),
+        lambda plain: plain["files"][0][3][0].__setitem__(0, 1),
+        lambda plain: plain["files"][0][3][0].__setitem__(1, 0),
         lambda plain: plain["files"].pop(),
     ],
 )

@@ -35,6 +35,7 @@ class Kept(Fleet):
         for note in notes:
             append(workspace, note, at)
         taken = generations.take(root)
+        generations.close()
         number = number or (newest.number if newest is not None else 0) + 1
         return generations.put(taken, place, number, at or datetime.now(UTC)), taken.bytes
 
