@@ -29,7 +29,6 @@ from state.stores.fleet.inbox import Inbox
 from state.stores.fleet.leases import Commit, Leases
 from state.stores.fleet.registry import Places
 from state.stores.generations.generations import Generations
-from state.stores.generations.versions import Version
 from state.stores.history.inbox import NoteInbox
 from state.stores.history.notes import notes_of
 
@@ -67,30 +66,35 @@ def export_place(connections: Connections, config: Config, place: Place, target:
     """
     require_new(target)
     inbox, generations = Inbox(connections.database), Generations(connections.objects, place.prefix)
+    failed: DreamdError = BusyError(f"workspace {place.name} changes faster than it can be read", "try again")
     for number in range(_ROUNDS):
+        known = connections.database.places.find(place.tenant, place.name).generation
         # First the inbox: whatever leaves it from now on is in the generation that is read next.
-        rows, newest, failed = inbox.waiting(place.id), generations.newest(place, 0), None
-        root = own / f"export-{number}"
+        rows, newest, root = inbox.waiting(place.id), generations.newest(place, known), own / f"export-{number}"
+        at = newest.number if newest is not None else 0
         try:
             if newest is not None:
                 generations.bring_up(root, newest)
                 generations.close()
             done, added = _archived(root, config, rows)
-        except StorageError as error:
+        except StorageError as error:  # later commits may have deleted what it was made of
             failed = error
-        if _is_outdated(generations, newest, failed) or _has_lost(inbox.waiting(place.id), rows):
-            shutil.rmtree(root, ignore_errors=True)
-            continue
-        if failed is not None:
-            raise failed
-        try:  # the archive gets its name only once it is complete
-            Disk(target.parent, state=Path(done.path).parent).rename_new(Path(done.path), target)
-        except FileExistsError:
-            raise _taken(target) from None
-        archive = replace(done, path=str(target))
-        at = newest.number if newest is not None else 0
-        return ExportedPlace(place.tenant_name, place.name, at, added, archive)
-    raise BusyError(f"workspace {place.name} changes faster than it can be read", "try again")
+        else:
+            left = {row.id for row in rows} - {row.id for row in inbox.waiting(place.id)}
+            if not left and (not at or at in generations.numbers()):  # else something may have been forgotten
+                _place(Path(done.path), target)
+                archive = replace(done, path=str(target))
+                return ExportedPlace(place.tenant_name, place.name, at, added, archive)
+        shutil.rmtree(root, ignore_errors=True)
+    raise failed
+
+
+def _place(archive: Path, target: Path) -> None:
+    """Give the complete archive its name. Raise UsageError if it is taken by now."""
+    try:
+        Disk(target.parent, state=archive.parent).rename_new(archive, target)
+    except FileExistsError:
+        raise _taken(target) from None
 
 
 def _archived(root: Path, config: Config, rows: Sequence[InboxRow]) -> tuple[Exported, int]:
@@ -102,17 +106,6 @@ def _archived(root: Path, config: Config, rows: Sequence[InboxRow]) -> tuple[Exp
         NoteInbox(workspace).append(note, config.redaction)
     with open_exclusive(workspace, config, "dreamd fleet export") as store:
         return export(store, utc_now()), len(new)
-
-
-def _is_outdated(generations: Generations, read: Version | None, failed: Exception | None) -> bool:
-    """Return whether a forgetting deleted the generation, or, if reading failed, whether there is a newer one."""
-    numbers, number = generations.numbers(), read.number if read is not None else 0
-    return bool(number and number not in numbers) or (failed is not None and max(numbers, default=0) != number)
-
-
-def _has_lost(now: Sequence[InboxRow], before: Sequence[InboxRow]) -> bool:
-    """Return whether rows were taken in meanwhile, and perhaps forgotten."""
-    return bool({row.id for row in before} - {row.id for row in now})
 
 
 def require_new(target: Path) -> None:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 _KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 _LONGEST_REASON = 300
 _DELETED_AT_ONCE = 1_000
-# A request is retried for 20 seconds, with nine seconds per try.
-_CLIENT: "ClientConfig" = {"timeout": timedelta(seconds=9), "connect_timeout": timedelta(seconds=3)}
+# An object is one request, as only that can be conditional; a large one takes its time. It is retried for 20 seconds.
+_CLIENT: "ClientConfig" = {"timeout": timedelta(seconds=20), "connect_timeout": timedelta(seconds=3)}
 _RETRIES: "RetryConfig" = {
     "max_retries": 5,
     "retry_timeout": timedelta(seconds=20),

@@ -9,9 +9,10 @@ import pytest
 from daemon.fleet.connections import own_folder
 from daemon.fleet.upkeep.archives import _put, export_place, import_place
 from daemon.upkeep.import_ import import_archive
-from state.errors import ConflictError, DreamdError, FencedError, NotKeptError, QuotaError
+from state.errors import ConflictError, DreamdError, FencedError, NotKeptError, QuotaError, StorageError
 from state.fleet import Quotas
 from state.stores.disk.workspace import contained, init_workspace
+from state.stores.generations.versions import key_of
 from tests.daemon.fleet.upkeep.kept import Kept
 
 
@@ -115,3 +116,17 @@ def test_what_cannot_be_imported_makes_no_workspace(fleet: Kept, tmp_path: Path)
     with own_folder(fleet.config(), os.environ, "upkeep") as own, pytest.raises(QuotaError):
         import_place(fleet.connections, tenant, "notes", tmp_path / "file", own)
     assert [found.place.name for found in fleet.places.all(tenant.id)] == ["one"]
+
+
+def test_nothing_older_than_what_was_acknowledged_is_exported(fleet: Kept, tmp_path: Path) -> None:
+    fleet.live()
+    place = fleet.place(fleet.tenant("acme"), "notes")
+    for text in ("tea", "coffee"):
+        fleet.commit(place, text)
+    fleet.objects.delete([key_of(place.prefix, 2)])
+    with (
+        own_folder(fleet.config(), os.environ, "upkeep") as own,
+        pytest.raises(StorageError, match="000000000002: it is missing, the newest there is 1"),
+    ):
+        export_place(fleet.connections, fleet.config(), place, tmp_path / "file", own)
+    assert not (tmp_path / "file").exists()
