@@ -68,7 +68,7 @@ def test_a_large_workspace_is_searched_by_meaning_at_the_first_call_after_a_move
         answer = second.do(token, place, "memory_search", query="House 1234 was repaired")
         assert answer.json["arms"] == ["lexical", "dense"]
         assert "House 1234 was repaired" in [hit["text"] for hit in answer.json["hits"]]
-    assert asked.texts == ["House 1234 was repaired"]  # nothing is embedded anew
+    assert len(asked.texts) < 2  # at most the question is embedded
 
 
 def test_nothing_of_a_workspace_stays_where_it_was_held(fleet: Fleet, door: Here) -> None:
