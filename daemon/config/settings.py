@@ -211,6 +211,7 @@ class FleetSection(_Section):
     address: Text = ""
     dreams_at_once: int = Field(default=4, ge=1, le=64)
     idle_seconds: float = Field(default=300, ge=1, le=86_400)
+    drain_seconds: float = Field(default=3, ge=0, le=300)
     usd_per_day: float = Field(default=0, ge=0)
     tokens_per_day: int = Field(default=0, ge=0)
 

@@ -18,6 +18,7 @@ import hmac
 import re
 import secrets
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,7 @@ from state.errors import DreamdError, NotFoundError, OverloadedError, Unreachabl
 from state.fleet import Token, is_name
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from daemon.fleet.process import FleetProcess
     from daemon.http.sockets import Listener
@@ -48,7 +49,7 @@ LIMITS = Limits(
     requests=2_048,
     connections=4_096,
     waiting=2_048,
-    grace_seconds=8,
+    grace_seconds=4,
 )
 # The most requests of one tenant that a process answers at once.
 MOST_OF_A_TENANT = 128
@@ -88,7 +89,7 @@ async def serve_doors(
     secret = secrets.token_urlsafe(32)
     policy = port_policy(secret)
     inside, own = application(process, policy, workers, mcp), own_answers(process, policy, workers)
-    doors = Doors(process.bearers, operator_token, secret, inside, own)
+    doors = Doors(process.bearers, operator_token, secret, inside, own, lambda: process.lifetime.is_draining)
     try:
         async with mcp.running(), asyncio.TaskGroup() as group:
             group.create_task(server(doors, workers).serve([listener.socket.dup()]))
@@ -104,13 +105,22 @@ async def serve_doors(
 class Doors:
     """The application of the port. `inside` serves the operations and MCP, `own` the fleet's own answers."""
 
-    def __init__(self, bearers: Bearers, operator_token: str, secret: str, inside: "ASGIApp", own: "ASGIApp") -> None:
+    def __init__(
+        self,
+        bearers: Bearers,
+        operator_token: str,
+        secret: str,
+        inside: "ASGIApp",
+        own: "ASGIApp",
+        is_draining: Callable[[], bool],
+    ) -> None:
         """`secret`: the bearer token that both inner applications require."""
         self._bearers = bearers
         self._operator = operator_token
         self._secret = secret
         self._inside = inside
         self._own = own
+        self._is_draining = is_draining
         self._under_way: Counter[int] = Counter()
         self._strangers = ThreadPoolExecutor(_STRANGERS_AT_ONCE, "stranger")
         self._familiar = ThreadPoolExecutor(_FAMILIAR_AT_ONCE, "bearer")
@@ -124,6 +134,8 @@ class Doors:
         """Refuse the request, or pass it to an inner application."""
         if scope["type"] != "http":
             return
+        if self._is_draining():
+            send = _last(send)
         try:
             token = await self._token(scope)
             if isinstance(token, HttpError):
@@ -198,6 +210,17 @@ class Doors:
         headers = [(name, value) for name, value in scope["headers"] if name not in _CREDENTIALS]
         headers.append((b"authorization", f"Bearer {self._secret}".encode()))
         return {**scope, "headers": headers, "path": path, "raw_path": path.encode(), "root_path": ""}
+
+
+def _last(send: "Send") -> "Send":
+    """Tell the client to send its next request over another connection, as this port is about to close."""
+
+    async def sent(message: "Message") -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message.get("headers", ()), (b"connection", b"close")]}
+        await send(message)
+
+    return sent
 
 
 def _is_plain(path: bytes) -> bool:

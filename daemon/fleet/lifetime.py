@@ -48,12 +48,16 @@ class Lifetime(Session):
         self._condition = condition
         self._heard_at = float("-inf")
         self._is_heard = False
+        self.is_draining = False
+        """Whether the process is about to end: it still answers, and wants nothing new."""
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
 
     @property
     def problem(self) -> str:
         """Return why the process accepts no work now; empty if it does."""
+        if self.is_draining:
+            return "the process is stopping"
         is_silent = time.monotonic() - self._heard_at > _SILENT_SECONDS
         return "the database of the fleet cannot be asked" if is_silent else ""
 
@@ -79,6 +83,12 @@ class Lifetime(Session):
                 )
             time.sleep(_LOOK_SECONDS)
             first, rival = first if rival.id == first.id else rival, self.rival()
+
+    def drain(self) -> None:
+        """Report that the process is about to end; without PostgreSQL only to those who ask it."""
+        self.is_draining = True
+        with suppress(DreamdError):
+            super().drain()
 
     def stop(self) -> None:
         """End the session; if PostgreSQL cannot be reached, it ends by itself."""

@@ -7,7 +7,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, TypeVar
@@ -24,8 +24,12 @@ if TYPE_CHECKING:
     from daemon.fleet.process import FleetProcess
 
 Result = TypeVar("Result")
-# A process promises to be gone ten seconds after SIGTERM.
-_STOP_SECONDS = 8.0
+# With the default of fleet.drain_seconds, a process is gone ten seconds after SIGTERM.
+_STOP_SECONDS = 5.0
+# The port closes when everything is given back, or after this long; else calls that other processes forward are lost.
+_GIVE_BACK_SECONDS = 1.5
+# By then nobody forwards a call because of what was known before.
+_LATE_SECONDS = 0.3
 _RETRY_SECONDS = 1.0
 _CONNECTIONS = 16
 
@@ -72,9 +76,15 @@ async def _serve(process: "FleetProcess", config: Config, listener: Listener, op
     from daemon.fleet.upkeep.removal import delete_late, finish_removals
     from daemon.fleet.work import Sweeper, job_queue
 
-    stop, closing = asyncio.Event(), asyncio.Event()
+    stop, hurry, closing = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    def end(number: int) -> None:
+        if number == signal.SIGINT or stop.is_set():
+            hurry.set()
+        stop.set()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        asyncio.get_running_loop().add_signal_handler(number, end, number)
     await asyncio.to_thread(retry_until_reachable, process.start)
     fleet = config.fleet
     jobs = process.work.run_job
@@ -89,9 +99,13 @@ async def _serve(process: "FleetProcess", config: Config, listener: Listener, op
         group.create_task(serve_doors(process, listener, operators, closing))
         await stop.wait()
         logs.get().info("stop_begun", dreaming=process.work.dreaming)
-        closing.set()
+        await _drain(process, fleet.drain_seconds, hurry)
         began = time.monotonic()
-        ended = await asyncio.to_thread(process.stop, _STOP_SECONDS)
+        stopping = group.create_task(asyncio.to_thread(process.stop, _STOP_SECONDS))
+        await asyncio.wait([stopping], timeout=_GIVE_BACK_SECONDS)
+        await asyncio.sleep(_LATE_SECONDS)
+        closing.set()
+        ended = await stopping
         # Meanwhile fetched jobs that have not begun are put off, or they would count as died.
         left = max(1.0, _STOP_SECONDS + 1.0 - (time.monotonic() - began))
         await asyncio.to_thread(queue.join, left)
@@ -117,3 +131,11 @@ def address_for_others(address: str, own_ip: str, host: str) -> str:
             f"set fleet.host to {own}, to 0.0.0.0 or to nothing; or fleet.address to where a proxy reaches this one",
         )
     return address
+
+
+async def _drain(process: "FleetProcess", seconds: float, hurry: asyncio.Event) -> None:
+    """Serve for so long as an unready process, until balancers send it nothing more, or until a second signal."""
+    told = asyncio.create_task(asyncio.to_thread(process.lifetime.drain))
+    with suppress(TimeoutError):
+        await asyncio.wait_for(hurry.wait(), seconds)
+    told.cancel()
