@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
@@ -38,7 +38,7 @@ from state.text.words import counted
 
 if TYPE_CHECKING:
     from daemon.fleet.upkeep.recovery import Found
-    from daemon.fleet.upkeep.status import FleetStatus
+    from daemon.fleet.upkeep.status import FleetProblem, FleetStatus
     from state.fleet import Place, Tenant
     from state.stores.fleet.registry import PlaceFacts, Registry, TokenFacts
 
@@ -174,9 +174,18 @@ def _status_text(found: "FleetStatus") -> str:
             ("failing", f"{one.tenant}/{one.workspace} ({one.handle}), {one.failures} in a row: {one.problem}")
             for one in found.failing
         ),
-        *(("problem", problem) for problem in found.problems),
+        *(("problem", _told(one, found.at)) for one in found.problems),
     )
     return "\n".join(filter(None, [standing + "\n", processes, wrong]))
+
+
+def _told(one: "FleetProblem", now: datetime) -> str:
+    """Return the problem in one line: since when, what, and what mends it."""
+    return (
+        f"since {one.since:%Y-%m-%d %H:%M} UTC ({duration((now - one.since).total_seconds())}): {one}"
+        if one.since
+        else str(one)
+    )
 
 
 # ------------------------------------------------------------------- tenants

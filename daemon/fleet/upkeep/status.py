@@ -9,7 +9,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from prometheus_client.core import GaugeMetricFamily
 
@@ -31,6 +31,18 @@ _QUEUED_SECONDS = 1_800.0
 _REMOVAL_SECONDS = 3_600.0
 # The next pass takes an inbox in.
 _PASSES = 6
+
+
+KINDS = ("processes", "process", "address", "versions", "sweep", "queue", "failing", "inbox", "removal", "ceiling")
+"""Kinds of problems, as the metrics label them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetProblem(Problem):
+    """A problem of the fleet: `kind` is one of `KINDS`; `since` is when it began, None if nobody knows."""
+
+    kind: str
+    since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +71,7 @@ class FleetStatus:
     spenders: tuple[SpentToday, ...]
     ceilings: Ceilings
     removing: Removing
-    problems: tuple[Problem, ...]
+    problems: tuple[FleetProblem, ...]
 
 
 def fleet_status(
@@ -79,8 +91,10 @@ def fleet_status(
     if oldest_minutes is None:
         oldest_minutes = _PASSES * config.daemon.pass_minutes + config.dream.interval_minutes / 10
     problems = (
-        *_of_processes(known),
-        *_of_work(failing, counts, inbox, removing, oldest_minutes),
+        *_of_processes(known, counts.at),
+        *_of_addresses([one for one in known if one.alive]),
+        *_of_work(failing, counts),
+        *_of_waiting(inbox, removing, counts.at, oldest_minutes),
         *_of_money(spent, ceilings),
     )
     return FleetStatus(
@@ -95,44 +109,65 @@ def fleet_status(
         tuple(most),
         ceilings,
         removing,
-        tuple(Problem(what, advice) for what, advice in problems),
+        problems,
     )
 
 
-Said = Iterator[tuple[str, str]]
 _LOOPBACK = re.compile(r"https?://(127\.[0-9.]+|localhost|\[::1\])(:|/|$)")
 
 
-def _of_processes(every: tuple[Process, ...]) -> Said:
-    if not any(one.alive and not one.draining for one in every):
-        yield "no process lives: no agent reaches its memory, and nothing is dreamt", "start 'dreamd fleet serve'"
-    for one in every:
-        if one.alive and one.problem:
-            yield f"the process at {one.address} says: {one.problem}", f"its log on {one.host} says more"
-    hosts = defaultdict[str, list[str]](list)
-    for one in every:
-        if one.alive:
-            hosts[one.address].append(one.host)
+def _problem(kind: str, since: datetime | None, what: str, advice: str) -> FleetProblem:
+    return FleetProblem(what, advice, kind=kind, since=since)
+
+
+def _of_processes(every: tuple[Process, ...], now: datetime) -> Iterator[FleetProblem]:
+    alive = [one for one in every if one.alive]
+    if all(one.draining for one in alive):
+        last = max((now - timedelta(seconds=one.silent_seconds) for one in every), default=None)
+        what = "no process lives: no agent reaches its memory, and nothing is dreamt"
+        yield _problem("processes", last, what, "start 'dreamd fleet serve' on any machine of the fleet")
+    for one in alive:
+        if one.problem:
+            what = f"the process at {one.address} says: {one.problem}"
+            advice = f"look from {one.host} at fleet.objects; it goes on by itself once that answers"
+            yield _problem("process", one.healthy_at, what, advice)
+    if len({one.version for one in alive}) > 1:
+        newest = max(alive, key=lambda one: one.started_at)
+        others = [one for one in alive if one.version != newest.version]
+        what = (
+            f"dreamd {newest.version} and {', '.join(sorted({one.version for one in others}))} live side by side:"
+            " the older may refuse workspaces that the newer has written"
+        )
+        advice = f"finish the upgrade: restart {', '.join(one.address for one in others)}"
+        yield _problem("versions", newest.started_at, what, advice)
+
+
+def _of_addresses(alive: list[Process]) -> Iterator[FleetProblem]:
+    hosts = defaultdict[str, list[Process]](list)
+    for one in alive:
+        hosts[one.address].append(one)
     for address, at in hosts.items():
+        since, names = max(one.started_at for one in at), ", ".join(sorted(one.host for one in at))
         if len(at) > 1:
-            what = f"{len(at)} processes have the address {address}, on {', '.join(sorted(at))}: one answers for all"
-            yield what, "set fleet.host or fleet.address of each to where others reach it"
-        elif _LOOPBACK.match(address) and len({host for others in hosts.values() for host in others}) > 1:
-            what = f"the process at {address} on {at[0]} is reached from that machine alone"
-            yield what, "set its fleet.host or fleet.address to where others reach it"
+            what = f"{len(at)} processes have the address {address}, on {names}: one answers for all"
+            yield _problem("address", since, what, "set fleet.host or fleet.address of each to where others reach it")
+        elif _LOOPBACK.match(address) and len({one.host for one in alive}) > 1:
+            what = f"the process at {address} on {names} is reached from that machine alone"
+            yield _problem("address", since, what, "set its fleet.host or fleet.address to where others reach it")
 
 
-def _of_work(
-    failing: tuple[Failing, ...], counts: Counts, inbox: InboxFigures, removing: Removing, oldest_minutes: float
-) -> Said:
+def _of_work(failing: tuple[Failing, ...], counts: Counts) -> Iterator[FleetProblem]:
     if counts.lag_seconds > _LAG_SECONDS:
-        lag = counts.lag_seconds / 60
-        yield (
-            f"the sweep does not keep up: a workspace is due for {lag:.0f} minutes, not queued",
-            "the logs of processes say why ('sweep_failed')",
+        yield _problem(
+            "sweep",
+            counts.at - timedelta(seconds=counts.lag_seconds),
+            f"the sweep does not keep up: a workspace is due for {counts.lag_seconds / 60:.0f} minutes, not queued",
+            "restart the processes whose log has 'sweep_failed'; without one, PostgreSQL is too slow",
         )
     if counts.queued_seconds > _QUEUED_SECONDS:
-        yield (
+        yield _problem(
+            "queue",
+            counts.at - timedelta(seconds=counts.queued_seconds),
             f"the queue does not move: a job waits for {counts.queued_seconds / 60:.0f} minutes",
             "start more processes, or raise fleet.dreams_at_once",
         )
@@ -140,27 +175,40 @@ def _of_work(
         what = "1 workspace fails" if counts.failing == 1 else f"{counts.failing:,} workspaces fail"
         first = failing[0]
         which = f"{first.tenant}/{first.workspace}, {first.failures} in a row: {first.problem}"
-        yield f"{what}; {which}", "each is tried again, later and later"
+        again = f", this one at {first.due_at:%H:%M} UTC" if first.due_at else ""
+        advice = f"mend what it says, the log of its process has more ('job_failed'); each is tried again{again}"
+        since = min((one.since for one in failing if one.since), default=None)
+        yield _problem("failing", since, f"{what}; {which}", advice)
+
+
+def _of_waiting(
+    inbox: InboxFigures, removing: Removing, now: datetime, oldest_minutes: float
+) -> Iterator[FleetProblem]:
     if inbox.oldest_seconds > 60 * oldest_minutes:
-        yield (
+        yield _problem(
+            "inbox",
+            now - timedelta(seconds=inbox.oldest_seconds),
             f"what was acknowledged {inbox.oldest_seconds / 60:.0f} minutes ago still waits in an inbox",
-            f"{oldest_minutes:.0f} are usual; processes that fail or are too few leave it there",
+            f"{oldest_minutes:.0f} are usual; mend the other problems, or start more processes",
         )
     if removing.oldest_seconds > _REMOVAL_SECONDS:
-        yield (
+        yield _problem(
+            "removal",
+            now - timedelta(seconds=removing.oldest_seconds),
             f"what was removed {removing.oldest_seconds / 3600:.0f} hours ago is not deleted yet",
             "run 'dreamd fleet tenant remove' again; the logs of processes say why ('removal_failed')",
         )
 
 
-def _of_money(spent: SpentToday, ceilings: Ceilings) -> Said:
+def _of_money(spent: SpentToday, ceilings: Ceilings) -> Iterator[FleetProblem]:
     for most, used, said, key in (
         (ceilings.usd_per_day, spent.usd, f"${ceilings.usd_per_day:,.2f}", "fleet.usd_per_day"),
         (ceilings.tokens_per_day, spent.tokens, f"{ceilings.tokens_per_day:,} tokens", "fleet.tokens_per_day"),
     ):
         if most and used >= most:
             what = f"the fleet's ceiling of {said} a day is reached"
-            yield what, f"nothing dreams until midnight UTC; raise {key} or wait"
+            advice = f"nothing dreams until midnight UTC; raise {key} and restart the processes, or wait"
+            yield _problem("ceiling", None, what, advice)
 
 
 # ------------------------------------------------------------------- metrics
@@ -200,12 +248,15 @@ class FleetMetrics:
 
 def _families(read: FleetStatus) -> Iterator[tuple[str, str, float | Samples]]:
     counts, alive = read.counts, [one for one in read.processes if one.alive]
+    kinds = [one.kind for one in read.problems]
+    problems = [({"kind": kind}, kinds.count(kind)) for kind in KINDS]
     removing = (({"what": "tenant"}, read.removing.tenants), ({"what": "workspace"}, read.removing.workspaces))
     spenders = [({"tenant": one.tenant}, one.usd) for one in read.spenders]
     yield from (
         (*_UP, 1),
         ("processes_alive", "Processes that spoke in the last 15 s.", len(alive)),
         ("processes_draining", "Of them, those that end.", sum(one.draining for one in alive)),
+        ("processes_died", "Processes that died in the last hour.", len(read.processes) - len(alive)),
         ("slots", "Dreams that living processes run at once.", sum(one.slots for one in alive)),
         ("dreaming", "Dreams that run.", sum(one.dreaming for one in alive)),
         ("workspaces", "Workspaces.", counts.workspaces),
@@ -215,6 +266,7 @@ def _families(read: FleetStatus) -> Iterator[tuple[str, str, float | Samples]]:
         ("queued", "Jobs that wait for a process.", counts.queued),
         ("running", "Jobs that a living process has.", counts.running),
         ("failing", "Workspaces whose last job failed.", counts.failing),
+        ("problems", "What 'dreamd fleet status' calls a problem.", problems),
         ("sweep_lag_seconds", "For how long the oldest is due and not queued.", counts.lag_seconds),
         ("queue_wait_seconds", "For how long the oldest job waits.", counts.queued_seconds),
         ("inbox_waiting", "Notes and ends of sessions in no generation yet.", read.inbox.waiting),

@@ -49,12 +49,13 @@ class SpentToday:
 
 @dataclass(frozen=True, slots=True)
 class Failing:
-    """A workspace with failing jobs: failures in a row, the last problem, and when it is tried again."""
+    """A workspace with failing jobs: failures in a row since `since`, the last problem, when it is tried again."""
 
     tenant: str
     workspace: str
     handle: str
     failures: int
+    since: datetime | None
     problem: str
     due_at: datetime | None
 
@@ -103,7 +104,8 @@ FROM workspaces w JOIN tenants t ON t.id = w.tenant WHERE w.removed_at IS NOT NU
 """
 # Those with the most failures come first.
 FAILING = """
-SELECT t.name AS tenant, w.name AS workspace, 'ws-' || w.id AS handle, w.failures, w.problem, w.due_at
+SELECT t.name AS tenant, w.name AS workspace, 'ws-' || w.id AS handle, w.failures, w.failed_at AS since,
+    w.problem, w.due_at
 FROM workspaces w JOIN tenants t ON t.id = w.tenant
 WHERE w.failures > 0 AND w.removed_at IS NULL ORDER BY w.failures DESC, w.id LIMIT %(most)s
 """

@@ -66,6 +66,7 @@ class Process:
     owned: int
     dreaming: int
     problem: str
+    healthy_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,8 @@ _BEAT = """
 INSERT INTO processes (id, kind, address, host, version, slots, owned, dreaming, problem)
 VALUES (%(id)s, 'serve', %(address)s, %(host)s, %(version)s, %(slots)s, %(owned)s, %(dreaming)s, %(problem)s)
 ON CONFLICT (id) DO UPDATE SET seen_at = clock_timestamp(), owned = excluded.owned, dreaming = excluded.dreaming,
-    problem = excluded.problem
+    problem = excluded.problem,
+    healthy_at = CASE WHEN processes.problem = '' THEN clock_timestamp() ELSE processes.healthy_at END
 RETURNING clock_timestamp() AS now
 """
 
@@ -169,6 +171,7 @@ def processes(database: FleetDatabase) -> list[Process]:
     return database.all(
         Process,
         "SELECT id, kind, address, host, version, slots, started_at, draining, owned, dreaming, problem,"
+        " healthy_at,"
         " id IN (SELECT id FROM living) AS alive,"
         " greatest(0, extract(epoch FROM clock_timestamp() - seen_at))::float8 AS silent_seconds"
         " FROM processes ORDER BY kind, started_at",
@@ -276,6 +279,7 @@ WHERE id = %(id)s AND removed_at IS NULL
 
 _SETTLE_FAILED = """
 UPDATE workspaces SET queued_at = NULL, dreaming_at = NULL, problem = %(problem)s, failures = failures + 1,
+    failed_at = CASE WHEN failures = 0 THEN clock_timestamp() ELSE failed_at END,
     due_at = clock_timestamp() + interval '1 minute' * power(2, least(failures, 8))
 WHERE id = %(id)s AND removed_at IS NULL
 """

@@ -124,6 +124,7 @@ dead AS (
         SELECT 1 FROM procrastinate_workers k WHERE k.id = j.worker_id
         AND k.last_heartbeat > clock_timestamp() - make_interval(secs => %(silent)s))))
 UPDATE workspaces w SET queued_at = NULL, dreaming_at = NULL, failures = failures + (NOT lost.outage)::int,
+    failed_at = CASE WHEN failures = 0 THEN clock_timestamp() ELSE failed_at END,
     problem = CASE WHEN lost.outage THEN problem
         ELSE 'its process went away, or lost PostgreSQL, before the job was done' END,
     due_at = clock_timestamp() + CASE WHEN NOT lost.outage AND failures >= CASE

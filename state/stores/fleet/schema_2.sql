@@ -37,7 +37,9 @@ CREATE TABLE processes (
     owned integer NOT NULL DEFAULT 0,
     dreaming integer NOT NULL DEFAULT 0,
     -- Why it can do nothing now, as it said itself.
-    problem text NOT NULL DEFAULT ''
+    problem text NOT NULL DEFAULT '',
+    -- When it last said that it has none.
+    healthy_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 
 -- A process lives as long as the session that bears its id. A restart of PostgreSQL ends all sessions at once: each
@@ -65,6 +67,8 @@ CREATE TABLE workspaces (
     -- Since when a dream is under way, which is counted with the most that it may cost.
     dreaming_at timestamptz,
     failures integer NOT NULL DEFAULT 0,
+    -- When the first of these failures was.
+    failed_at timestamptz,
     problem text NOT NULL DEFAULT '',
     -- From here on its name is free for another one; the row goes when its objects are gone.
     removed_at timestamptz,

@@ -59,13 +59,20 @@ def test_without_a_database_the_key_is_named(dreamd: Caller, monkeypatch: pytest
     assert "fleet.database is not set" in ended.err
 
 
-def test_the_status_of_an_empty_fleet_tells_what_is_missing(dreamd: Caller) -> None:
+def test_the_status_of_an_empty_fleet_tells_what_is_missing_and_since_when(dreamd: Caller, fleet: Kept) -> None:  # noqa: F811
     ended = dreamd("fleet", "status")
     assert ended.status == 1
     assert re.findall("^problem +(.*?):", ended.out, re.MULTILINE) == ["no process lives"]
     shown = dreamd("fleet", "status", "--json")
     assert (shown.status, shown.json["counts"]["workspaces"], len(shown.json["problems"])) == (1, 0, 1)
     assert "postgresql://" not in ended.out + shown.out  # nor its password
+    fleet.live()
+    fleet.die()
+    told = re.search("^problem +(since .*)$", dreamd("fleet", "status").out, re.MULTILINE)
+    assert told is not None
+    assert re.fullmatch(
+        r"since [\d-]+ [\d:]+ UTC \(\d+ s\): no process lives: .*; start 'dreamd fleet serve' .*", told[1]
+    )
 
 
 def test_a_tenant_from_its_beginning_to_its_receipt(dreamd: Caller, fleet: Kept) -> None:  # noqa: F811 - the fixture

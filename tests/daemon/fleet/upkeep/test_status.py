@@ -65,9 +65,13 @@ def test_what_is_wrong_has_a_line_each(fleet: Kept) -> None:
     age(fleet, "inbox", "at", 90)
     fleet.commit(fleet.place(acme, "dear"), "milk", spent=Spend(1, 10, 3.0))
     fleet.leases.settle_failed(fleet.place(acme, "bad").id, "the model said no")
+    age(fleet, "workspaces", "failed_at", 10)
+    fleet.leases.settle_failed(fleet.places.find(acme.id, "bad").place.id, "the model said no again")
     fleet.schedule.queue(fleet.place(acme, "stuck").id)
     fleet.database.rows("UPDATE workspaces SET queued_at = queued_at - interval '1 hour'")
     [session] = fleet.sessions.values()
+    session.beat(Condition(problem="the object store cannot be reached"))
+    age(fleet, "processes", "healthy_at", 20)
     session.beat(Condition(problem="the object store cannot be reached"))
     status = status_of(fleet, 60, usd_per_day=2.0, tokens_per_day=10)
     said = "\n".join(problems(status))
@@ -75,16 +79,49 @@ def test_what_is_wrong_has_a_line_each(fleet: Kept) -> None:
         "says: the object store cannot be reached",
         "the sweep does not keep up: a workspace is due for 5 minutes",
         "the queue does not move: a job waits for 60 minutes",
-        "1 workspace fails; acme/bad, 1 in a row: the model said no",
+        "1 workspace fails; acme/bad, 2 in a row: the model said no again",
         "what was acknowledged 90 minutes ago still waits",
         "the fleet's ceiling of $2.00 a day is reached",
         "the fleet's ceiling of 10 tokens a day is reached",
     ):
         assert expected in said
     assert len(status.problems) == 7
+    kinds = {one.kind: one for one in status.problems}
+    assert set(kinds) == {"process", "sweep", "queue", "failing", "inbox", "ceiling"}
+    began = {kind: one.since and round((status.at - one.since).total_seconds() / 60) for kind, one in kinds.items()}
+    assert began == {"process": 20, "sweep": 5, "queue": 60, "failing": 10, "inbox": 90, "ceiling": None}
+    assert all(one.advice for one in status.problems)
     assert [(one.handle, one.problem) for one in status.failing] == [
-        (fleet.places.find(acme.id, "bad").place.handle, "the model said no")
+        (fleet.places.find(acme.id, "bad").place.handle, "the model said no again")
     ]
+
+
+def test_without_a_process_it_says_since_when(fleet: Kept) -> None:
+    [never] = status_of(fleet).problems
+    assert (never.kind, never.since) == ("processes", None)
+    fleet.live()
+    assert status_of(fleet).problems == ()
+    fleet.die()
+    age(fleet, "processes", "seen_at", 7)
+    status = status_of(fleet)
+    [gone] = status.problems
+    assert gone.since is not None
+    assert round((status.at - gone.since).total_seconds() / 60) == 7
+
+
+def test_versions_side_by_side_are_a_problem_until_the_older_processes_end(fleet: Kept) -> None:
+    fleet.live()
+    fleet.stand_in("http://10.0.0.2:7350")
+    assert problems(status_of(fleet)) == []
+    fleet.database.rows(
+        "UPDATE processes SET version = '2', started_at = started_at + interval '1 hour'"
+        " WHERE address = 'http://10.0.0.2:7350'"
+    )
+    [problem] = status_of(fleet).problems
+    assert problem.what.startswith("dreamd 2 and 1 live side by side")
+    assert (problem.kind, problem.advice) == ("versions", "finish the upgrade: restart http://127.0.0.1:1")
+    fleet.die()
+    assert [one.kind for one in status_of(fleet).problems] == ["processes"]
 
 
 def test_the_end_of_a_session_without_a_note_is_no_problem_while_it_waits(fleet: Kept) -> None:
@@ -145,6 +182,9 @@ def test_the_metrics_are_read_by_prometheus_with_few_statements_and_few_labels(
     fleet.die()
     time.sleep(timedelta(milliseconds=1).total_seconds())
     assert "dreamd_fleet_processes_alive 0.0\n" in text_of(process)
+    assert "dreamd_fleet_processes_died 1.0\n" in text_of(process)
+    assert 'dreamd_fleet_problems{kind="processes"} 1.0\n' in text_of(process)
+    assert 'dreamd_fleet_problems{kind="sweep"} 0.0\n' in text_of(process)
     assert "dreamd_fleet_processes_alive 0.0\n" in text_of(process, "application/openmetrics-text")
 
 
