@@ -6,9 +6,11 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import kubernetes_validate
 import pytest
@@ -17,6 +19,8 @@ import yaml
 from daemon.cli import COMMANDS
 from daemon.cli.fleet import ACTS
 from daemon.config.settings import load
+from tests.daemon.fleet.running import Fleet
+from tests.support.ports import free_port
 from tests.support.running import ROOT
 from tests.support.serving import Home
 
@@ -30,8 +34,9 @@ IMAGE = dict(INSTRUCTIONS[max(number for number, (name, _) in enumerate(INSTRUCT
 VARIABLES = dict(word.split("=", 1) for word in shlex.split(IMAGE["ENV"]))
 
 MANIFESTS: list[dict[str, Any]] = list(yaml.safe_load_all((ROOT / "deploy/fleet/kubernetes.yaml").read_text()))
-PODS = [one["spec"]["template"]["spec"] for one in MANIFESTS if one["kind"] in ("Deployment", "Job")]
-CONTAINERS = [container for pod in PODS for container in pod["containers"]]
+(POD,) = [one["spec"]["template"]["spec"] for one in MANIFESTS if "template" in one.get("spec", {})]
+(SERVE,) = POD["containers"]
+CONTAINERS = [SERVE, *POD["initContainers"]]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "deploy/compose.yaml").read_text())["services"]["dreamd"]
 FLEET = [
     one
@@ -69,7 +74,8 @@ def test_the_container_has_no_more_rights_and_places_than_it_needs() -> None:
     assert all(any(place.startswith(one) for one in WRITABLE) for place in places - {"/etc"})
     assert (COMPOSE["read_only"], COMPOSE["cap_drop"]) == (True, ["ALL"])
     assert COMPOSE["security_opt"] == ["no-new-privileges:true"]
-    assert COMPOSE["ports"] == [f"127.0.0.1:{IMAGE['EXPOSE']}:{IMAGE['EXPOSE']}"]
+    port, _ = IMAGE["EXPOSE"].split()
+    assert COMPOSE["ports"] == [f"127.0.0.1:{port}:{port}"]
     assert {"privileged", "network_mode", "pid", "user", "cap_add", "devices"}.isdisjoint(COMPOSE)
     mounted = {entry.split(":")[1] for entry in COMPOSE["volumes"]} | {one.split(":")[0] for one in COMPOSE["tmpfs"]}
     assert mounted == WRITABLE | {"/tmp"}  # noqa: S108
@@ -80,9 +86,31 @@ def test_the_container_has_no_more_rights_and_places_than_it_needs() -> None:
     assert (ROOT / "deploy" / build["context"] / build["dockerfile"]).samefile(DOCKERFILE)
 
 
+def is_healthy(ports: dict[str, object]) -> bool:
+    """Run the image's check, at other ports than those that its container has."""
+    program, *words = json.loads(IMAGE["HEALTHCHECK"].partition(" CMD ")[2])
+    assert program == "/opt/dreamd/bin/python"
+    for theirs, ours in ports.items():
+        words = [word.replace(theirs, str(ours)) for word in words]
+    return subprocess.run([sys.executable, *words], capture_output=True, check=False, env={}).returncode == 0
+
+
+@pytest.mark.full
+def test_a_process_of_a_fleet_is_healthy_as_the_image_asks(fleet_url: str, tmp_path: Path) -> None:
+    fleet = Fleet(fleet_url, tmp_path)
+    assert int(IMAGE["EXPOSE"].split()[1]) == load(None, {"HOME": str(tmp_path)}).fleet.port
+    with fleet.process() as process:
+        ports: dict[str, object] = {"7349": free_port(), "7350": process.port}
+        assert is_healthy(ports)
+        process.kill()
+        assert not is_healthy(ports)
+    fleet.close()
+
+
 @pytest.mark.full
 def test_a_daemon_in_its_environment_is_healthy_as_the_image_asks(home: Home) -> None:
-    inside = {"/state": home.folder / "state", "/run/dreamd": home.folder / "run/dreamd", "7349": home.with_port()}
+    ports: dict[str, object] = {"7349": home.with_port(), "7350": free_port()}
+    inside = {"/state": home.folder / "state", "/run/dreamd": home.folder / "run/dreamd"}
 
     def placed(text: str) -> str:
         for theirs, ours in inside.items():
@@ -91,15 +119,9 @@ def test_a_daemon_in_its_environment_is_healthy_as_the_image_asks(home: Home) ->
 
     own = {name: placed(value) for name, value in VARIABLES.items() if name != "XDG_CACHE_HOME"}
     own |= {"PATH": "/usr/bin:/bin", "XDG_CONFIG_HOME": str(home.folder / "config")}
-    check = json.loads(placed(IMAGE["HEALTHCHECK"].partition(" CMD ")[2]))
-    check[0] = str(ROOT / ".venv" / "bin" / "python")
-
-    def healthy() -> bool:
-        return subprocess.run(check, capture_output=True, check=False, env={}).returncode == 0
-
-    assert not healthy()
+    assert not is_healthy(ports)
     with home.serving(**own):
-        assert healthy()
+        assert is_healthy(ports)
 
 
 @pytest.mark.full
@@ -136,10 +158,9 @@ def test_every_command_setting_and_port_of_a_fleet_is_one_that_there_is(tmp_path
         own = {one["name"]: one.get("value", "1.2.3.4") for one in container.get("env", [])}
         fleet = load(None, {**secret["stringData"], **own, "HOME": str(tmp_path)}).fleet
         assert fleet.database.startswith("postgresql://")
-        if "readinessProbe" in container:
-            assert [one["containerPort"] for one in container["ports"]] == [fleet.port]
-            assert container["readinessProbe"]["httpGet"]["port"] == "http"
-    assert any("readinessProbe" in one for one in CONTAINERS)
+    (port,) = SERVE["ports"]
+    assert (port["name"], port["containerPort"]) == ("http", fleet.port)
+    assert {SERVE[f"{one}Probe"]["httpGet"]["port"] for one in ("startup", "readiness", "liveness")} == {"http"}
     for one in FLEET:
         own = {name: str(value) for name, value in one["environment"].items() if name.startswith("DREAMD_FLEET")}
         fleet = load(None, {**own, "HOME": str(tmp_path)}).fleet
@@ -147,10 +168,44 @@ def test_every_command_setting_and_port_of_a_fleet_is_one_that_there_is(tmp_path
         assert f" {fleet.objects}\n" in DOCKERFILE.read_text()  # its user's own
 
 
+def test_the_manifests_can_be_applied_again_with_another_image() -> None:
+    """A Job cannot, as its template is fixed: what migrates runs before each process."""
+    assert "Job" not in {one["kind"] for one in MANIFESTS}
+    assert [one["args"] for one in POD["initContainers"]] == [["migrate"]]
+    assert len({one["image"] for one in CONTAINERS}) == 1
+
+
+def test_a_pod_that_goes_has_the_time_that_it_needs_and_is_asked_nothing_more(tmp_path: Path) -> None:
+    (waited,) = [int(words[1]) for words in [SERVE["lifecycle"]["preStop"]["exec"]["command"]] if words[0] == "sleep"]
+    probe = SERVE["readinessProbe"]
+    drains = load(None, {"HOME": str(tmp_path)}).fleet.drain_seconds
+    assert probe["periodSeconds"] * probe["failureThreshold"] <= drains
+    assert POD["terminationGracePeriodSeconds"] >= waited + 10 + drains
+    (deployed,) = [one["spec"] for one in MANIFESTS if one["kind"] == "Deployment"]
+    assert deployed["strategy"]["rollingUpdate"] == {"maxUnavailable": 0, "maxSurge": 1}
+    assert SERVE["startupProbe"]["failureThreshold"] * SERVE["startupProbe"]["periodSeconds"] >= 300
+
+
+def test_processes_are_spread_and_reached_by_those_alone_who_need_them() -> None:
+    kinds = {one["kind"]: one["spec"] for one in MANIFESTS if "spec" in one}
+    labels = kinds["Deployment"]["template"]["metadata"]["labels"]
+    spread = {one["topologyKey"]: one["labelSelector"]["matchLabels"] for one in POD["topologySpreadConstraints"]}
+    assert spread == {"kubernetes.io/hostname": labels, "topology.kubernetes.io/zone": labels}
+    policy = kinds["NetworkPolicy"]
+    assert (policy["podSelector"]["matchLabels"], policy["policyTypes"]) == (labels, ["Ingress", "Egress"])
+    (let_in,) = policy["ingress"]
+    assert {"podSelector": {"matchLabels": labels}} in let_in["from"]  # they forward requests to each other
+    assert let_in["ports"] == [{"port": port["containerPort"]} for port in SERVE["ports"]]
+    assert all({"podSelector", "namespaceSelector"} & set(one) for one in let_in["from"])
+    out = {port["port"] for rule in policy["egress"] for port in rule["ports"]}
+    (secret,) = (one["stringData"] for one in MANIFESTS if one["kind"] == "Secret")
+    ends = [secret["DREAMD_FLEET__DATABASE"], secret["AWS_ENDPOINT_URL"]]
+    assert {urlsplit(one).port for one in ends} | {53, 443, 7350} == out
+
+
 def test_nothing_of_a_fleet_runs_with_more_rights_than_it_needs() -> None:
-    for pod in PODS:
-        assert pod["securityContext"]["runAsNonRoot"]
-        assert pod["automountServiceAccountToken"] is False
+    assert POD["securityContext"]["runAsNonRoot"]
+    assert POD["automountServiceAccountToken"] is False
     least = {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
     assert all(container["securityContext"] == least for container in CONTAINERS)
     for one in FLEET:
