@@ -6,7 +6,7 @@
 import argparse
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from daemon.fleet.upkeep.status import FleetProblem, FleetStatus
     from state.fleet import Place, Tenant
     from state.stores.fleet.registry import PlaceFacts, Registry, TokenFacts
+    from state.stores.fleet.remains import Remains
 
 _LISTED = "'dreamd fleet --help' lists the acts; one comes first, its options behind it"
 _CONNECTIONS, _AT_ONCE, _MOST_DAYS = 2, 1_000, 36_500
@@ -266,7 +267,7 @@ def _removed(operator: Operator, tenant: str, workspace: str = "", *, yes: bool)
     receipt = remove(operator.fleet.database, operator.fleet.objects, what)
     is_left = bool(receipt.objects_left or receipt.rows_left)
     rows = ", ".join(f"{name} {number:,}" for name, number in receipt.rows.items() if number)
-    left = "nothing: the store was listed, the rows counted"
+    left = "nothing in the store, which was listed, and in the tables, whose rows were counted"
     if is_left:
         left = f"{counted(receipt.objects_left, 'object')}, {counted(receipt.rows_left, 'row')}: remove it again"
     text = facts(
@@ -277,8 +278,20 @@ def _removed(operator: Operator, tenant: str, workspace: str = "", *, yes: bool)
         ("objects", f"{receipt.objects:,}, {receipt.bytes:,} bytes"),
         ("rows", f"{sum(receipt.rows.values()):,}" + (f" ({rows})" if rows else "")),
         ("left", left),
+        *_remains(receipt.remains),
     )
     return Done(receipt, text, status=int(is_left))
+
+
+def _remains(remains: "Remains") -> Iterator[tuple[str, str]]:
+    """Yield where bytes of deleted rows are, and for how long."""
+    if remains.tables:
+        tables = ", ".join(f"dreamd.{table}" for table in remains.tables)
+        yield "pages", f"old bytes, until new rows take their place; 'VACUUM FULL {tables}' in a quiet hour ends that"
+    so_long = f", in some {duration(remains.log_seconds)} at the rate so far" if remains.log_seconds else ""
+    log = f"PostgreSQL's log has it until {remains.log_bytes / 2**20:,.0f} MiB more are written{so_long}"
+    archived = "; who archives or copies the log has it for longer" if remains.is_archived else ""
+    yield "kept", f"{log}{archived}; your backups have it as long as you keep them"
 
 
 # ------------------------------------------------------------------- tokens

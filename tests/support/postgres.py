@@ -23,7 +23,7 @@ from typing import Any, Self
 if __name__ != "__main__":  # the program cannot import our modules, and needs none
     import pytest
 
-    from tests.support.folders import PLACE
+    from tests.support.folders import PLACE, files_below
     from tests.support.ports import free_port
 
 _INSTALLED = Path("/usr/lib/postgresql")  # Debian: one folder per version
@@ -146,6 +146,19 @@ class Postgres:
         """Drop a database, cutting off its connections."""
         # As the administrator, because only that user can end an autovacuum that may be running there.
         self._execute(f'DROP DATABASE IF EXISTS "{url.rpartition("/")[2]}" WITH (FORCE)', user=_ADMINISTRATOR)
+
+    def rooms_with(self, text: str) -> set[str]:
+        """Return the folders of the cluster (base, pg_wal …) in which a file has this text, after a checkpoint."""
+        self.checkpoint()
+        found = set[str]()
+        for path in files_below(self._data):
+            with suppress(FileNotFoundError):
+                if text.encode() in path.read_bytes():
+                    found.add(path.relative_to(self._data).parts[0])
+        return found
+
+    def checkpoint(self) -> None:
+        self._execute("CHECKPOINT", user=_ADMINISTRATOR)
 
     def _created(self, template: str) -> str:
         name = f"test_{secrets.token_hex(6)}"

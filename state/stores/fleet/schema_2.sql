@@ -97,6 +97,10 @@ CREATE TABLE inbox (
     UNIQUE (workspace, key)
 );
 
+-- Statistics would keep copies of texts.
+ALTER TABLE inbox ALTER COLUMN body SET STATISTICS 0, ALTER COLUMN key SET STATISTICS 0;
+ALTER TABLE workspaces ALTER COLUMN problem SET STATISTICS 0;
+
 CREATE INDEX inbox_waiting ON inbox (workspace, id) WHERE taken_at IS NULL;
 CREATE INDEX inbox_taken ON inbox (taken_at) WHERE taken_at IS NOT NULL;
 

@@ -96,6 +96,8 @@ def test_a_tenant_from_its_beginning_to_its_receipt(dreamd: Caller, fleet: Kept)
     assert "--yes" in asked.err
     gone = dreamd("fleet", "workspace", "remove", "acme", "other", "--yes")
     assert "left         nothing" in gone.out
+    assert re.search(r"^kept +PostgreSQL's log has it until [\d,]+ MiB more are written", gone.out, re.MULTILINE)
+    assert "pages" not in gone.out
     assert [one["place"]["name"] for one in dreamd("fleet", "workspace", "list", "acme", "--json").json] == ["notes"]
     receipt = dreamd("fleet", "tenant", "remove", "acme", "--yes", "--json").json
     assert (receipt["workspaces"], receipt["objects_left"], receipt["rows_left"]) == (1, 0, 0)

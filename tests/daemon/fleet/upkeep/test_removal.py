@@ -1,5 +1,7 @@
 """What is removed is gone: every object and every row, also when the removal was cut off; and nothing of others."""
 
+from uuid import uuid4
+
 import pytest
 
 from daemon.fleet.upkeep.removal import delete_late, finish_removals, remove
@@ -9,6 +11,7 @@ from state.fleet import Right
 from state.stores.fleet.leases import Commit
 from state.stores.generations.objects import FolderObjects
 from tests.daemon.fleet.upkeep.kept import Kept
+from tests.support.postgres import Postgres
 from tests.support.serving import until
 
 _TABLES = ("tenants", "tokens", "workspaces", "inbox", "spending", "arrivals", "procrastinate_jobs")
@@ -40,7 +43,7 @@ def test_of_a_removed_tenant_nothing_is_left_and_of_another_nothing_is_gone(flee
     filled(fleet, "acme")
     acme = fleet.tenants.find("acme")
     receipt = remove(fleet.database, fleet.objects, acme)
-    assert (receipt.objects_left, receipt.rows_left) == (0, 0)
+    assert (receipt.objects_left, receipt.rows_left, receipt.remains.tables) == (0, 0, ())
     assert (receipt.workspaces, receipt.rows["inbox"], receipt.rows["tokens"]) == (2, 2, 1)
     assert (receipt.rows["jobs"], receipt.rows["spending"]) == (2, 2)
     assert receipt.objects == 6
@@ -48,6 +51,18 @@ def test_of_a_removed_tenant_nothing_is_left_and_of_another_nothing_is_gone(flee
     assert everything(fleet, "other") == before
     with pytest.raises(NotFoundError):
         remove(fleet.database, fleet.objects, acme)
+
+
+def test_tables_lose_the_bytes_of_what_was_forgotten(fleet: Kept, postgres: Postgres) -> None:
+    fleet.live()
+    place, secret = fleet.place(), f"the code of cellar {uuid4().hex}"
+    fleet.commit(place, "tea", taken=(fleet.note(place, secret),))
+    fleet.database.rows(
+        "INSERT INTO erased (tenant, workspace, kept, due_at) SELECT tenant, id, '1', now() FROM workspaces"
+    )
+    assert "base" in postgres.rooms_with(secret)
+    delete_late(fleet.database, fleet.objects)
+    assert "base" not in postgres.rooms_with(secret)
 
 
 def test_what_an_owner_had_begun_when_its_tenant_was_removed_is_not_committed_and_its_objects_go(fleet: Kept) -> None:
