@@ -167,8 +167,8 @@ def _status_text(found: "FleetStatus") -> str:
         for one in alive
     ]
     columns = "process,state,last word,owned,dreaming,slots,version,address,host"
-    processes = _listing(found, columns, shown, "").text if found.processes else "no process is known"
-    if dead := len(found.processes) - len(alive):
+    processes = _listing(found, columns, shown, "").text if shown else "no process lives"
+    if dead := sum(one.has_died for one in found.processes):
         processes += f"\n{counted(dead, 'process', 'processes')} died in the last hour"
     wrong = facts(
         *(

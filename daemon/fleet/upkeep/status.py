@@ -256,7 +256,7 @@ def _families(read: FleetStatus) -> Iterator[tuple[str, str, float | Samples]]:
         (*_UP, 1),
         ("processes_alive", "Processes that spoke in the last 15 s.", len(alive)),
         ("processes_draining", "Of them, those that end.", sum(one.draining for one in alive)),
-        ("processes_died", "Processes that died in the last hour.", len(read.processes) - len(alive)),
+        ("processes_died", "Processes that died in the last hour.", sum(one.has_died for one in read.processes)),
         ("slots", "Dreams that living processes run at once.", sum(one.slots for one in alive)),
         ("dreaming", "Dreams that run.", sum(one.dreaming for one in alive)),
         ("workspaces", "Workspaces.", counts.workspaces),

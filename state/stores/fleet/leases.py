@@ -51,7 +51,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process as the status shows it. `alive`: it has a session."""
+    """A process as the status shows it. `alive`: it has a session; `draining`: it ends or ended as it was told."""
 
     id: UUID
     kind: str
@@ -67,6 +67,11 @@ class Process:
     dreaming: int
     problem: str
     healthy_at: datetime
+
+    @property
+    def has_died(self) -> bool:
+        """Return whether it went without a word."""
+        return not (self.alive or self.draining)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +98,10 @@ AND p.started_at <= coalesce((SELECT started_at FROM processes WHERE id = %(id)s
 ORDER BY p.started_at LIMIT 1
 """
 
+# The row stays for an hour, as that of a process that died does; that one is not draining.
 _END = """
-WITH gone AS (DELETE FROM processes WHERE id = %(id)s),
+WITH gone AS (
+    UPDATE processes SET draining = true, owned = 0, dreaming = 0, seen_at = clock_timestamp() WHERE id = %(id)s),
 owned AS MATERIALIZED (SELECT id FROM workspaces WHERE owner = %(id)s ORDER BY id FOR NO KEY UPDATE)
 UPDATE workspaces w SET owner = NULL FROM owned WHERE w.id = owned.id AND w.owner = %(id)s
 """
@@ -153,7 +160,7 @@ class Session:
         self.database.rows("UPDATE processes SET draining = true WHERE id = %(id)s", {"id": self.id})
 
     def end(self) -> None:
-        """End cleanly: delete the row and free what the process held at once. Raise UnreachableError."""
+        """End cleanly: free what the process held at once. Raise UnreachableError."""
         try:
             self.database.rows(_END, {"id": self.id})
         finally:
@@ -167,7 +174,7 @@ class Session:
 
 
 def processes(database: FleetDatabase) -> list[Process]:
-    """Return every known process, including those that died in the last hour."""
+    """Return every known process, including those that died or ended in the last hour."""
     return database.all(
         Process,
         "SELECT id, kind, address, host, version, slots, started_at, draining, owned, dreaming, problem,"

@@ -3,6 +3,7 @@
 import re
 import time
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -107,6 +108,14 @@ def test_without_a_process_it_says_since_when(fleet: Kept) -> None:
     [gone] = status.problems
     assert gone.since is not None
     assert round((status.at - gone.since).total_seconds() / 60) == 7
+    assert [one.has_died for one in status.processes] == [True]
+    fleet.live()
+    fleet.sessions[fleet.owner or uuid4()].end()
+    status = status_of(fleet)
+    [ended] = status.problems
+    assert ended.since is not None
+    assert round((status.at - ended.since).total_seconds() / 60) == 0
+    assert sorted(one.has_died for one in status.processes) == [False, True]
 
 
 def test_versions_side_by_side_are_a_problem_until_the_older_processes_end(fleet: Kept) -> None:
