@@ -252,7 +252,7 @@ class Held:
         before, most = self._paid, self.charged
         calls, tokens, usd = paid.calls - before.calls, paid.tokens - before.tokens, paid.usd - before.usd
         # No more is given back than the dream has charged: less than that means that old entries were swept.
-        return Spend(max(-most.calls, calls), max(-most.tokens, tokens), max(-most.usd, usd))
+        return Spend(max(calls, -most.calls), max(tokens, -most.tokens), max(usd, -most.usd))
 
     # ------------------------------------------------------------ end
 

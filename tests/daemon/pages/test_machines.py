@@ -34,11 +34,13 @@ def failing(fleet: Kept) -> Place:  # noqa: F811
 def test_it_shows_the_status_and_no_word_of_a_tenant(fleet: Kept, browser: Browser) -> None:  # noqa: F811
     fleet.live()
     failing(fleet)
+    fleet.database.rows("UPDATE workspaces SET failed_at = failed_at - interval '5 minutes'")
     page = browser.get("/machines")
     text = text_of(page)
     for shown in (
         "Fleet",
         "1 workspace fails",
+        "5 min ago mend what it says",
         "alive",
         "acme/notes",
         "1,234",
