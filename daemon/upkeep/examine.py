@@ -214,9 +214,11 @@ def _vector_index(store: Store) -> Iterator[Finding]:
 def _last_dream(store: Store) -> Iterator[Finding]:
     last = standing(store.connection)
     if last.outcome in ("failed", "rejected"):
-        yield warning(f"the last one was {last.outcome}: {last.detail}", "run 'dreamd dream'")
+        how = "failed" if last.outcome == "failed" else "was refused"
+        yield warning(f"the last one {how}: {last.detail}", "run 'dreamd dream'")
     else:
-        yield fine(f"the last one was {last.outcome}" if last.dream else "none yet")
+        ended = "is not finished" if last.outcome == "running" else "went well"
+        yield fine(f"the last one {ended}" if last.dream else "none yet")
 
 
 def _pointers(store: Store) -> Iterator[Finding]:

@@ -241,9 +241,9 @@ def _unfinished_forgetting(at: Subject) -> Iterator[Finding]:
 
 
 def _interrupted_dream(at: Subject) -> Iterator[Finding]:
-    if not at.is_held and (unfinished := standing(at.rows).unfinished):
+    if not at.is_held and standing(at.rows).unfinished:
         advice = "'dreamd dream' goes on with it and pays for nothing twice"
-        yield warning(f"dream {unfinished} was interrupted", advice, "dream")
+        yield warning("a dream was interrupted", advice, "dream")
 
 
 def _unhelpful_model(at: Subject) -> Iterator[Finding]:

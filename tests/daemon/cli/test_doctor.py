@@ -110,7 +110,7 @@ def test_a_model_is_checked_by_name_and_key(
 def test_an_interrupted_dream_is_a_warning(here: Workspace, found: Found) -> None:
     with open_exclusive(here, Config(), "test") as store:
         store.ledger.begin("d1", "manual", utc_now())
-    assert "d1 was interrupted" in found()["dreams"].what
+    assert "a dream was interrupted" in found()["dreams"].what
 
 
 def test_a_pointer_that_finds_nothing_is_a_warning(here: Workspace, found: Found) -> None:
