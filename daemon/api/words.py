@@ -120,7 +120,7 @@ def signal_words(signal: str) -> str:
 def waiting_words(number: int, *, more: bool = False) -> str:
     """Return how many notes wait for a dream."""
     notes = f"{number:,}+ notes" if more else counted(number, "note")
-    return f"{notes} {'waits' if number == 1 and not more else 'wait'}" if number else "none wait"
+    return f"{notes} {'waits' if number == 1 and not more else 'wait'}" if number else "no note waits"
 
 
 def proposals_words(number: int) -> str:

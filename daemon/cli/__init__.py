@@ -192,7 +192,7 @@ def _run(words: Sequence[str]) -> int:
 
 
 def _no_command(name: str) -> UsageError:
-    from daemon.cli.parsing import did_you_mean
+    from state.text.words import did_you_mean
 
     near = did_you_mean(name, (*COMMANDS, "help", "--help", "--version"))
     return UsageError(f"there is no command {name!r:.100}{near}", "'dreamd --help' lists them")

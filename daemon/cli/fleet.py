@@ -34,7 +34,7 @@ from daemon.fleet.connections import (
 from daemon.workspace.stores import follow_clock, utc_now
 from state.errors import ConfirmRequiredError, NotFoundError, UsageError
 from state.fleet import Quotas, Right
-from state.text.words import counted
+from state.text.words import counted, did_you_mean
 
 if TYPE_CHECKING:
     from daemon.fleet.upkeep.recovery import Found
@@ -564,4 +564,5 @@ def _no_act(words: Sequence[str]) -> UsageError:
         lacks = f"has no {words[1]!r}" if words[1:] else "lacks a word"
         known = ", ".join(f"dreamd fleet {act}" for act in acts)
         return UsageError(f"'dreamd fleet {words[0]}' {lacks}", f"it is one of: {known}")
-    return UsageError(f"there is no 'dreamd fleet {' '.join(words)}'", _LISTED)
+    near = did_you_mean(" ".join(words[:2]), (*ACTS, *(act.split()[0] for act in ACTS)))
+    return UsageError(f"there is no 'dreamd fleet {' '.join(words)}'{near}", _LISTED)

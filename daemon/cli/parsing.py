@@ -84,22 +84,20 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         _, unknown, words = message.partition("unrecognized arguments: ")
         option = next((word.partition("=")[0] for word in words.split() if word.startswith("-")), "")
-        near = did_you_mean(option, self._option_string_actions) if unknown and option else ""
+        near = _did_you_mean(option, self._option_string_actions) if unknown and option else ""
         raise UsageError(f"{message}{near}", f"see '{self.prog} --help'")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:  # noqa: ANN401 - argparse's
         if action.choices is not None and value not in action.choices:
             known = [str(one) for one in action.choices]
-            near = did_you_mean(str(value), known) or f" (it is one of: {', '.join(known)})"
+            near = _did_you_mean(str(value), known) or f" (it is one of: {', '.join(known)})"
             raise argparse.ArgumentError(action, f"invalid choice: {value!r:.100}{near}")
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return " (did you mean …?)" with the known word that is nearest to this one; empty if none is near."""
-    from difflib import get_close_matches  # late: only errors need it
+def _did_you_mean(word: str, known: Iterable[str]) -> str:
+    from state.text.words import did_you_mean  # late: it is slow to import
 
-    near = get_close_matches(word, list(known), 1)
-    return f" (did you mean {near[0]!r}?)" if near else ""
+    return did_you_mean(word, known)
 
 
 class Formatter(argparse.HelpFormatter):

@@ -134,6 +134,7 @@ def call(arguments: argparse.Namespace) -> int:
     """Run any operation with fields on stdin, as a JSON object; print steps, notices and reply as the daemon does."""
     from daemon.api.operations.table import OPERATIONS
     from state.codec import plain
+    from state.text.words import did_you_mean
 
     def tell(kind: str, value: object) -> None:
         sys.stdout.write(json.dumps({kind: value}) + "\n")
@@ -141,7 +142,8 @@ def call(arguments: argparse.Namespace) -> int:
 
     operation = OPERATIONS.get(arguments.operation)
     if operation is None:
-        raise UsageError(f"there is no operation {arguments.operation!r}", "/v1/openapi.json lists them")
+        near = did_you_mean(arguments.operation, OPERATIONS)
+        raise UsageError(f"there is no operation {arguments.operation!r:.100}{near}", "/v1/openapi.json lists them")
     try:
         fields = json.loads(sys.stdin.buffer.read() or b"{}")
     except ValueError as error:

@@ -6,7 +6,7 @@ attached to words) are cut into overlapping pairs of characters, so that a part 
 
 import re
 import unicodedata
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from functools import cache, lru_cache
 from typing import Literal
 
@@ -168,6 +168,14 @@ def numbers(text: str) -> tuple[str, ...]:
 def counted(number: int, noun: str, many: str = "") -> str:
     """Return a number with its noun: no notes, 1 note, 1,200 notes; `many` is an irregular plural."""
     return f"1 {noun}" if number == 1 else f"{f'{number:,}' if number else 'no'} {many or f'{noun}s'}"
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return " (did you mean …?)" with the known word that is nearest to this one; empty if none is near."""
+    from difflib import get_close_matches  # late: only errors need it
+
+    near = get_close_matches(word, list(known), 1)
+    return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 def covers(text: str, other: str, share: float = 1.0) -> bool:

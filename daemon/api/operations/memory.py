@@ -11,7 +11,7 @@ from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Arg, FieldsError, operation
 from daemon.api.operations.request import Moment, Request
 from daemon.api.shapes import one_row, table
-from daemon.api.words import CAUSES, cause_words, changed_words
+from daemon.api.words import CAUSES, cause_words, changed_words, waiting_words
 from daemon.dream.standing import SHOWN_CHARACTERS, StandingLines, shown, standing_lines
 from daemon.journal.as_of import Fate, MemoryThen, memory_then
 from daemon.journal.correct import put_right
@@ -342,7 +342,7 @@ def restored_text(done: RestoredVersion) -> str:
     """Say which version it is now, and show the diff."""
     dream = done.dream
     changed = unified_diff(dream.before, dream.after, "as it was", f"version {dream.number}")
-    head = f"restored, as version {dream.number}; {counted(done.pending, 'note')} pending"
+    head = f"restored, as version {dream.number}; {waiting_words(done.pending)}"
     return "\n".join(filter(None, [head, visible(changed)]))
 
 

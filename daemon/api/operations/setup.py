@@ -18,6 +18,7 @@ from daemon.config.paths import program, service_command
 from daemon.config.settings import Config, checked
 from daemon.models.choices import ModelChoice, Tried, key_of, model_choices
 from state.errors import DreamdError, ForbiddenError, NotFoundError, NothingToDoError, StorageError
+from state.text.words import did_you_mean
 
 if TYPE_CHECKING:
     from daemon.connect.agents import Agent
@@ -62,7 +63,8 @@ def in_force(config: Config, key: str) -> Configuration:
     meant = tuple(one for one in every if not key or f"{one.key}.".startswith(f"{key}."))
     if not meant:
         sections = ", ".join(dict.fromkeys(one.key.partition(".")[0] for one in every))
-        raise NotFoundError(f"the configuration has no key {key!r}", f"it has the sections {sections}")
+        near = did_you_mean(key, (one.key for one in every))
+        raise NotFoundError(f"the configuration has no key {key!r}{near}", f"it has the sections {sections}")
     return Configuration(str(config.file or ""), meant)
 
 

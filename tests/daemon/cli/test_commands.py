@@ -124,6 +124,8 @@ WRONG = """
 2 export -o /nowhere/x             | /nowhere is no folder
 2 import ''                        |
 2 config dream.ask own             | say KEY, or 'set KEY VALUE'
+1 config dream.aks                 | has no key 'dream.aks' (did you mean 'dream.ask'?)
+2 call memory_serch                | (did you mean 'memory_search'?)
 1 config no.such                   | the configuration has no key 'no.such'
 2 doctor --dry-run                 | --dry-run goes with --repair
 2 completion tcsh                  | invalid choice: 'tcsh'
