@@ -204,7 +204,7 @@ def setup(arguments: argparse.Namespace) -> int:
         return 1
     who = ", whichever of your agents works there" if count else ""
     out(f"\nDone. A repository is remembered from its first note or session on{who}.")
-    out("dreamd open: see it; dreamd ignore DIR: keep a project out; dreamd uninstall: undo all of this")
+    show("dreamd open: see it; dreamd ignore DIR: keep a project out; dreamd uninstall: undo all of this")
     return 0
 
 
@@ -224,7 +224,7 @@ def _connect_agents(arguments: argparse.Namespace) -> int:
     place = Place(program(), os.environ)
     found = installed(place)
     if not found:
-        out("  none that dreamd knows is installed; docs/agents.md says how any other one is connected")
+        show("  none that dreamd knows is installed; docs/agents.md says how any other one is connected")
         return 0
     said = argparse.Namespace(json=False, yes=arguments.yes, dry_run=False)
     done = carry_out(found, place, said, takes_out=False)
@@ -265,7 +265,7 @@ def _bring_embedding_model(arguments: argparse.Namespace) -> int:
         install_embeddings("multilingual", None)
         out("  the embedding model is there now")
     else:
-        out("  without it a search goes by words; 'dreamd models install' brings it later")
+        show("  without it a search goes by words; 'dreamd models install' brings it later")
     return 0
 
 
@@ -277,12 +277,12 @@ def _have_it_run(arguments: argparse.Namespace) -> int:
     try:
         service.require_manager()
     except UsageError as error:
-        out(f"  {error.what}: run 'dreamd serve' yourself; until then dreams run when a session ends")
+        show(f"  {error.what}: run 'dreamd serve' yourself; until then dreams run when a session ends")
         return 0
     if _goes_on(arguments, f"  Write {service.service_path()}, which runs 'dreamd serve', and start it?"):
         out(f"  {service.install().unit}: the service runs")
         if not service.keys_path().exists():
-            out(f"  if the model needs a key: it goes into {service.keys_path()}, NAME=value, mode 600")
+            show(f"  if the model needs a key: it goes into {service.keys_path()}, NAME=value, mode 600")
     else:
         out("  without it dreams run when a session ends, or by 'dreamd dream'")
     return 0

@@ -116,7 +116,9 @@ def say(text: str) -> None:
     if not _is_lively(sys.stderr):
         sys.stderr.write(f"{safe(text)}\n")
         return
-    rows = (part for row in safe(text).split("\n") for part in wrapped(row, columns()))
+    rows = list[str]()
+    for row in safe(text).split("\n"):  # an indented one may be a command to be copied
+        rows += [row] if row.startswith("  ") else wrapped(row, columns())
     sys.stderr.write(_CLEARED + "".join(f"{row}\n" for row in rows))
 
 

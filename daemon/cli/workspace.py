@@ -261,6 +261,6 @@ def show_next_steps(workspace: Workspace, *, kept: bool, wanted: bool, is_new: b
     out("\nAgents with plugins, once for all your projects: dreamd setup")
     dreamd, root = program(), str(project_of(workspace))
     out(f"Any other agent with MCP, in this folder:\n  {shlex.join([*dreamd, 'mcp', '-w', root])}")
-    out("Without MCP: put what the first command prints into the system prompt, and tell the agent of the second:")
+    out("Without MCP: print the first into the system prompt, tell the agent the second:")
     out(f"  {shlex.join([*dreamd, 'bootstrap', root])}")
     out(f"  {shlex.join([*dreamd, 'note', '-w', root, 'what is worth remembering'])}")
