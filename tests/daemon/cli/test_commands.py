@@ -18,7 +18,7 @@ from daemon.api.operations.signals import Mood, mood_text
 from daemon.api.shapes import duration
 from daemon.cli import COMMANDS, OPERATIONS, command, main, perform
 from daemon.cli.fleet import ACTS
-from daemon.cli.terminal import page, show, show_notices, spinner
+from daemon.cli.terminal import page, say, show, show_notices, spinner
 from daemon.observability.failures import failure
 from daemon.observability.printable import safe, visible
 from daemon.workspace.adoption import open_workspace
@@ -283,6 +283,13 @@ def test_a_notice_takes_the_place_of_the_spinner(
         until(lambda: "dreaming…" in capsys.readouterr().err)
         show_notices(["the disk is full"])
     assert "\r\x1b[Knotice: the disk is full\n" in capsys.readouterr().err
+    monkeypatch.setenv("COLUMNS", "40")
+    say("a message that is longer than a row is wrapped")
+    say("  dreamd ingest /a/command/that/is/to/be/copied --as one")
+    assert capsys.readouterr().err == (
+        "\r\x1b[Ka message that is longer than a row is\n  wrapped\n"
+        "\r\x1b[K  dreamd ingest /a/command/that/is/to/be/copied --as one\n"
+    )
 
 
 def test_on_a_terminal_rows_are_coloured_by_how_they_begin_and_wrapped_below_their_text(
