@@ -206,10 +206,9 @@ class LocalAccess(WorkspaceAccess):
             return None
         from daemon.dream.elsewhere import follow_elsewhere
 
-        self.report(
-            Step("follow", f"process {holder.pid} is dreaming already; then comes what is new since it began")
-        )
+        is_dreaming = f"process {holder.pid} is dreaming already; then comes what is new since it began"
         try:
+            self.report(Step("follow", is_dreaming))
             return follow_elsewhere(self.workspace, self.config, holder, self.report)
         except KeyboardInterrupt:
             goes_on = f"process {holder.pid} goes on with its dream: 'dreamd dream' follows it"

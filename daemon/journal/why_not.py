@@ -245,7 +245,8 @@ class _Question:
         if ending.why == Why.DELETED:
             return Reason(Absence.DELETED, f"{left}: its owner took it out", _AGAIN, one.text)
         back = f"'dreamd undo {ending.name}' takes that back" if ending.undoable else _AGAIN
-        return Reason(Absence.CHANGED, f"{left}: {ending.why}{now}", back, one.text)
+        how = "changed" if ending.why == Why.REVISED else ending.why
+        return Reason(Absence.CHANGED, f"{left}: {how}{now}", back, one.text)
 
     def _crystals(self, text: str) -> Iterator[Reason]:
         """Yield matches among crystals."""

@@ -144,13 +144,15 @@ class Jobs:
         logs.get(workspace=keeper.name).debug("dream_skipped", reason=reason.value, why=detail)
 
     def _steps(self, keeper: Keeper, on_step: Callable[[Step], None]) -> Callable[[Step], None]:
+        from daemon.api.words import step_words  # late, as above
+
         last = time.monotonic()
 
         def report(step: Step) -> None:
             nonlocal last
             before, last = last, time.monotonic()
             self.metrics.node_took(step.node, last - before)
-            keeper.dreaming = f"a dream runs now ({step.node} is done)"
+            keeper.dreaming = f"a dream runs now (it has {step_words(step.node)})"
             on_step(step)
             if self.stopping.is_set() and step.node in _STOPPABLE:
                 kept = f"the dream is checkpointed after {step.node} and goes on at the next start"

@@ -205,7 +205,7 @@ def test_status_tells_the_truth_while_a_dream_runs_and_afterwards(home: Home) ->
             daemon.until(lambda: model.count == 1)
             inside = json.loads(home.dreamd("status", "-w", workspace.root, "--json").out)
             assert inside["service"]["pid"] == daemon.process.pid
-            assert inside["service"]["dreaming"] == inside["next_dream"] == "a dream runs now (gather is done)"
+            assert inside["service"]["dreaming"] == inside["next_dream"] == "a dream runs now (it has gathered)"
             assert inside["last_dream"]["outcome"] == "running"
             outside = home.dreamd("status")
             assert "1 running, 0 waiting" in outside.out

@@ -190,7 +190,7 @@ def test_what_left_was_changed_or_waits_has_its_own_reason(dreamd: Caller, here:
     changed, _ = asked(here, "Ada drinks tea").reasons
     assert (changed.code, changed.what) == (
         Absence.CHANGED,
-        "its line left MEMORY.md in version 2: revised; it says now: Ada drinks coffee",
+        "its line left MEMORY.md in version 2: changed; it says now: Ada drinks coffee",
     )
     assert codes(here, "Ada drinks tea") == [Absence.CHANGED, Absence.CRYSTAL]
     assert asked(here, "l1").reasons[0] == changed
