@@ -16,7 +16,7 @@ from state.changes.values import LETTERS, Span, Value, values_in, weekdays_in
 from state.search.dates import Period, calendar_day, periods_named
 from state.text.languages.loader import phrases
 from state.text.numerals import numbers_in, numerals_in, parts_of
-from state.text.words import fold_marks
+from state.text.words import fold_marks, search_form
 
 
 class Said(NamedTuple):
@@ -164,6 +164,8 @@ class _Known:
 
     def _has_name(self, name: str) -> bool:
         """Return whether a word is said, in whatever case or as a part of another one; or the words of an acronym."""
+        if not LETTERS.match(name):  # a name in katakana, which no blank sets apart
+            return any(name in search_form(text) for text, _ in self.evidence)
         word = fold_marks(name)
         if word in self.words or any(_is_form(word, other) for other in self.words):
             return True

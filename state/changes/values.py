@@ -18,6 +18,8 @@ LETTERS = re.compile(rf"[^\W\d_{UNSPACED}]+")
 _IDENTIFIER = re.compile(
     r"`[^`]+`|(?<![\w/])[~.]{0,2}/[\w.~-]+(?:/[\w.~-]*)*|\b\w[\w.+-]{0,60}[@_][\w.-]*\w|\b\w+(?:\.[a-z]\w+)+"
 )
+# Japanese writes foreign names so, and few other words of this length.
+_KATAKANA = re.compile("[ァ-ヺー]{3,}")
 _SENTENCE_END = re.compile(r"(?:^|[.!?:;。！？“„«\"‚])\W*$")
 _TIME = re.compile(r"\d{1,2}:\d\d")
 _MOST_SHOWN = 3
@@ -86,6 +88,7 @@ def _named(text: str, begins: Callable[[str, str], bool]) -> Iterator[tuple[int,
         for word in LETTERS.finditer(text, *found.span()):
             if len(word[0]) > 2:
                 yield *word.span(), Kind.NAME, fold_marks(word[0])
+    yield from ((*found.span(), Kind.NAME, found[0]) for found in _KATAKANA.finditer(text))
     for word in LETTERS.finditer(text):
         if _is_capital(word[0]):
             is_inside = not _begins_sentence(text, word.start()) or not word[0][1:].islower()

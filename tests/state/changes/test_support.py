@@ -35,6 +35,7 @@ def marked(line: str, *evidence: str, day: date = DAY, names: str = "") -> list[
         ("Сертификат продлевает Ирина.", "Сертификатом занята Алина", ["Ирина"]),
         ("会议在9:45开始，由Mara主持", "Mara：会议9点45分", []),
         ("会议在9:50开始，由Lena主持", "Mara：会议9点45分", ["9:50", "Lena"]),
+        ("担当はキムラ・アンナ、連絡はスミス", "スミスさんと木村アンナ", ["キムラ"]),
         ("Three builds a day.", "3 builds each day", []),
         ("Four builds a day.", "3 builds each day", ["Four"]),
         ("Run `bidtable.py --lot 4`.", "bidtimes.py --lot 4 does it", ["bidtable"]),
