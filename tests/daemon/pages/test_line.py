@@ -78,7 +78,8 @@ def test_it_says_first_what_the_line_rests_on_then_its_values_its_use_and_what_t
         assert sorted(map(text.index, parts)) == [text.index(one) for one in parts]
     body = browser.get(page).body.decode()
     assert b'id="said"' not in browser.get(page, HTMX).body
-    assert body.count(f'href="/w/{life.name}/wrong?line=L') == 2
+    (sheet,) = set(re.findall(rf'href="(/w/{life.name}/wrong\?line=L\d+)"', body))
+    assert SAID in text_of(browser.get(sheet))
     assert set(browser.get(page.replace("?", ".json?")).json) == {"lines", "memory_why", "proposals"}
     html = browser.get(f"/w/{life.name}/memory").body.decode()
     assert f'hx-get="{page}"' in html
@@ -90,6 +91,9 @@ def test_what_none_of_its_notes_says_is_underlined_and_nothing_else(browser: Bro
     heading = page.partition("<h1 ")[2].partition("</h1>")[0]
     assert re.findall(r'class="unsaid" title="its note does not say this">([^<]*)<', heading) == ["03:20", "Baltix"]
     assert "its note does not say this" in page.partition("</h1>")[2]
+    memory = text_of(browser.get(f"/w/{life.name}/memory"))
+    assert memory.partition(SAID)[2].partition("Crystal Pointers")[0].count("not in its evidence") == 1
+    assert memory.count("not in its evidence") == 1
     assert "unsaid" not in browser.get(address(life, HOSTILE.replace("<", "< "))).body.decode()
 
 
