@@ -149,8 +149,9 @@ class _Known:
     def _has_period(self, period: Period) -> bool:
         """Return whether a day or month is named, or follows from when it was said."""
         if any(
-            one.month == period.month and period.day in (None, one.day) and period.year in (None, one.year)
-            for one, _ in self._named
+            (one.month, period.day) in ((period.month, one.day), (period.month, None))
+            and (period.year in (None, one.year) or (one.day is one.year is None and period.year == said.year))
+            for one, said in self._named
         ):
             return True
         if period.day is None:

@@ -20,7 +20,7 @@ _IDENTIFIER = re.compile(
 )
 # Japanese writes foreign names so, and few other words of this length.
 _KATAKANA = re.compile("[ァ-ヺー]{3,}")
-_SENTENCE_END = re.compile(r"(?:^|[.!?:;。！？“„«\"‚])\W*$")
+_SENTENCE_END = re.compile(r"(?:^|[.!?:;。！？“„«\"‚\n])\W*$")
 _TIME = re.compile(r"\d{1,2}:\d\d")
 _MOST_SHOWN = 3
 

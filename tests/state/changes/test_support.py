@@ -63,6 +63,7 @@ def test_numbers_and_names_are_compared_in_any_form(line: str, evidence: str, fo
         ("the demo is on Friday 20 November", "2026-11-20", "2026-11-27"),
         ("the demo is next month", "7 December", "7 May"),
         ("demo 20.11.", "20 November 2026", "21 November 2026"),
+        ("the demo is in December", "in December 2026", "in December 2027"),
         ("we had the demo", "15 November 2026", "13 November 2026"),
     ],
 )
@@ -80,6 +81,7 @@ def test_a_sentence_begins_with_a_name_if_the_memory_or_its_note_says_so() -> No
     assert marked("Briefly, ask Mara.", "Mara is asked") == []
     assert marked("Lena is asked.", "call the lead") == []
     assert marked("Lena is asked.", "call the lead", names="Then ask Lena.") == ["Lena"]
+    assert marked("Lena is asked.", "call the lead", names="- Ask her (Ada)\n- Lena knows") == []
     assert marked("Lena runs the standup.", "Mara runs the standup") == ["Lena"]
 
 
