@@ -122,7 +122,7 @@ def addresses(connection: http.client.HTTPConnection, cookie: str, name: str) ->
         if page not in wanted or fields:
             yield f"/w/{name}/{page}" + (f"?{urlencode(fields)}" if fields else "")
     day = (utc_now() - timedelta(days=1)).date()
-    for query in ("query=which+port+does+the+server+listen+on", "everything=true", f"as_of={day}"):
+    for query in ("query=which+port+does+the+server+listen+on", "all=true", f"as_of={day}"):
         yield f"/w/{name}/memory?{query}"
     yield "/"
 

@@ -2,11 +2,10 @@
 
 from daemon.pages.dreams import DREAMS, ONE_DREAM
 from daemon.pages.find import FIND
-from daemon.pages.found import CRYSTAL
+from daemon.pages.found import CRYSTAL, SESSION
 from daemon.pages.line import LINE
 from daemon.pages.memory import MEMORY
 from daemon.pages.page import Page
-from daemon.pages.session import SESSION
 from daemon.pages.settings import SETTINGS
 from daemon.pages.sheet import WRONG
 from daemon.pages.today import FRAME, TODAY

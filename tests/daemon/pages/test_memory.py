@@ -74,7 +74,7 @@ def rows(browser: Browser, ask: Asking, query: str = "") -> dict[str, tuple[str,
     {
         "memory": "MEMORY.md is empty.",
         "memory?changed=2026-01-01": "No line has changed since",
-        "memory?everything=true": "There are no memories yet",
+        "memory?all=true": "There are no memories yet",
         "memory?query=heron": "The memory is empty",
         "memory?speaker=Bo": "Fewer filters",
         "memory?as_of=2026-01-01": "before the first dream",
@@ -90,7 +90,7 @@ def test_an_empty_page_says_why_and_what_fills_it(browser: Browser, name: str, p
     ("path", "said"),
     {
         "memory": ["yours: dreams leave it alone", "Everything that is remembered", "Add a line", "mind open"],
-        "memory?everything=true": [
+        "memory?all=true": [
             "Everything that is remembered",
             " memories",
             "over",
