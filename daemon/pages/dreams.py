@@ -102,7 +102,7 @@ def _told(found: DreamPage, now: datetime) -> Iterator[Told]:
 
 
 def _address(one: DreamRun) -> str:
-    return f"dream?{urlencode({'dream': one.run.id} if one.run.id else {'version': one.run.version})}"
+    return f"dream?{urlencode({'dream': one.run.id[:100]} if one.run.id else {'version': one.run.version})}"
 
 
 # ------------------------------------------------------------------------------------------------ one dream

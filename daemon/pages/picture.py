@@ -209,7 +209,7 @@ def _row(life: Life, at: int, one: Span, spans: int, now: datetime) -> Row:
     return Row(
         when=f"Week of {when}" if life.hours > 24 else when,
         told=f"{told}; {counted(one.total, 'line')}",
-        address=f"dream?{urlencode({'dream': one.dream})}" if one.dream else f"dreams?{urlencode(list_of)}",
+        address=f"dream?{urlencode({'dream': one.dream[:100]})}" if one.dream else f"dreams?{urlencode(list_of)}",
         x=_percent(at, spans),
         width=_percent(1, spans),
         span=one,
