@@ -299,7 +299,7 @@ def _acts(made: Version) -> dict[str, int]:
         return {word: numbers.count(",") + 1 for word, numbers in answers}
     if made.cause == EDIT:
         edits = re.findall(r"(\d+) (\w+)", made.reason)
-        return {"put right" if word == "wrong" else word: int(count) for count, word in edits}
+        return {word: int(count) for count, word in edits} or {"put right": 1}
     if made.cause == UNDO:
         return {"undid": made.reason.count(",") + 1}
     if made.cause == RESTORE:

@@ -12,6 +12,7 @@ from pydantic import Field
 from daemon.api.operations.dreams import DreamPage, dream_details, dream_status, dreams, life
 from daemon.api.operations.journal import undo_changes
 from daemon.api.operations.memory import restore_version
+from daemon.api.words import reason_words, step_words
 from daemon.journal.dream import DreamRun
 from daemon.journal.life import MOST_DAYS, headline
 from daemon.journal.story import Entry
@@ -25,7 +26,7 @@ from daemon.journal.summary import (
     refused,
     summary,
 )
-from daemon.pages.page import UNDO, Act, Ask, Day, Done, Page, Undo, Version, start_of_day, undo_of
+from daemon.pages.page import UNDO, Act, Ask, Day, Done, Page, Version, start_of_day, undo_of
 from daemon.pages.picture import picture_of
 from daemon.pages.today import DREAM, Beside
 from state.document.operations import Why
@@ -134,8 +135,9 @@ def _one_dream(
     found = ask(dream_details, dream=dream, version=version)
     shares: dict[str, tuple[float, int]] = {}
     for step in found.steps:
-        span, tokens = shares.get(step.node, (0.0, 0))
-        shares[step.node] = span + step.seconds, tokens + step.tokens
+        node = step_words(step.node)
+        span, tokens = shares.get(node, (0.0, 0))
+        shares[node] = span + step.seconds, tokens + step.tokens
     ask(dream_status)
     now = local(ask.now, ask.zone)
     changed = [one for one in map(_shown, found.changes) if one is not None]
@@ -144,6 +146,8 @@ def _one_dream(
         "when": local_time(found.run.run.started_at, now),
         "said": summary(found.run),
         "is_owners": is_owners(found.run),
+        "why": reason_words(found.run.run.reason),
+        "steps": [(step_words(step.node), step) for step in found.steps],
         "shown": sorted(changed, key=lambda one: _ORDER.index(one.did)),
         "refused": [(one, refused(one)) for one in found.refusals],
         "shares": [(node, *share) for node, share in shares.items()],
@@ -189,23 +193,9 @@ def _restore(ask: Ask, version: Version) -> Done:
     """Bring MEMORY.md back as it was in a version."""
     number = ask(restore_version, version).dream.number
     when = local_time(ask(dream_details, version=version, limit=1).run.run.started_at, local(ask.now, ask.zone))
-    return Done(f"Restored: MEMORY.md is as it was on {when}.", f"version {version}", number, _neutral(number))
-
-
-def _neutral(made: int) -> Undo | None:
-    """Return what takes a restore back, with what it made input again."""
-    return Undo("put_back", {"version": made - 1, "made": made}, what="the restore") if made > 1 else None
-
-
-def _put_back(ask: Ask, version: Version, made: Version) -> Done:
-    """Take a restore back; once another version was made, only its lines."""
-    if ask(dream_status).version != made:
-        done = ask(undo_changes, changes=(str(made),))
-        return Done(
-            "Undone: its lines are as they were before.", f"version {made}", done.version, undo_of(done.version)
-        )
-    number = ask(restore_version, version).dream.number
-    return Done("Undone: all is as it was before.", f"version {version}", number, _neutral(number))
+    return Done(
+        f"Restored: MEMORY.md is as it was on {when}.", f"version {version}", number, undo_of(number, "the restore")
+    )
 
 
 def _take_back(ask: Ask, version: Version) -> Done:
@@ -214,12 +204,11 @@ def _take_back(ask: Ask, version: Version) -> Done:
     stay = len(done.outdated)
     said = f"Taken back: {len(done.undone):,} of its changes." if done.undone else "Nothing was taken back."
     kept = f" {stay:,} had changed since, and {'stays' if stay == 1 else 'stay'}." if stay else ""
-    return Done(said + kept, f"version {version}", done.version, undo_of(done.version))
+    return Done(said + kept, f"version {version}", done.version, undo_of(done.version, "that"))
 
 
 _ACTS = (
-    DREAM, Act(_restore, "restore", long=True), Act(_put_back, "put_back", long=True),
-    Act(_take_back, "take_back", long=True), UNDO,
+    DREAM, Act(_restore, "restore", long=True), Act(_take_back, "take_back", long=True), UNDO,
 )  # fmt: skip
 DREAMS = Page("dreams", "Dreams", _dreams, acts=_ACTS, live=True)
 ONE_DREAM = Page("dream", "Dream", _one_dream, acts=_ACTS, live=True, under="dreams")

@@ -123,7 +123,8 @@ def test_what_the_owner_did_is_counted_over_several_versions() -> None:
     made = [
         version("review", reason="accepted 1, 2, 5; declined 4"),
         version("review", reason="accepted 9"),
-        version("edit", reason="1 edited, 2 pinned, 1 wrong"),
+        version("edit", reason="1 edited, 2 pinned"),
+        version("edit", reason="wrong"),
         version("undo", reason="changes 12.3, 12.4"),
         version("human", revised=1, closed=2),
         version("restore", reason="version 5"),

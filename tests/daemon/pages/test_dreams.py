@@ -233,7 +233,7 @@ def test_a_dream_begins_with_what_it_did_and_folds_how_it_went(browser: Browser,
     answer = page(browser, changed, "dream?version=1")
     html = answer.body.decode()
     assert re.search(r'<h1 class="dream"[^>]*>Learnt 2\.', html)
-    order = [html.index(one) for one in ("<h1", TEA, SHORT, '<details class="how"', "gather", f"+- {TEA}")]
+    order = [html.index(one) for one in ("<h1", TEA, SHORT, '<details class="how"', "gathered", f"+- {TEA}")]
     assert order == sorted(order)
     assert not OURS.findall(re.sub(r"<[^>]+>", " ", main_of(answer)))
     for leads in ("why", "wrong…", "undo"):
@@ -285,7 +285,7 @@ def test_a_dream_that_made_nothing_shows_why(
     assert hostile not in re.sub(r"<details.*</details>", "", answer.body.decode(), flags=re.DOTALL)
     assert b"<b>the reason" not in answer.body
     assert (hostile in text_of(answer)) is (outcome != "running")  # in the fold, as it stands
-    assert ("gather 3 notes 1.5 s" in text_of(answer)) is (outcome != "skipped")
+    assert ("gathered 3 notes 1.5 s" in text_of(answer)) is (outcome != "skipped")
 
 
 def test_what_was_refused_is_said_in_words_with_the_text_as_it_stands(
@@ -321,7 +321,7 @@ def test_a_version_is_restored_and_that_undone_as_if_nothing_had_been(browser: B
     assert SHORT not in ask.document
     assert ask(dream_status).pending.notes == 1  # its input waits again
     assert "You: restored version 1" in text_of(page(browser, ask, "dreams"))
-    back = undone(browser, ask, done, "dreams/put_back")
+    back = undone(browser, ask, done, "dreams/undo")
     assert "Undone: all is as it was before." in text_of(back)
     assert ask.document == document
     assert ask(dream_status).pending.notes == 0
@@ -339,8 +339,8 @@ def test_a_restore_is_undone_by_its_lines_once_more_was_written(browser: Browser
     done = act(browser, ask, "dreams/restore", at(browser, ask, "dreams"), version=1)
     written = ChangeOfLine(action=LineAction.ADD, section=SectionName.BOND, text="Ada has a parrot")
     ask(change_lines, changes=(written,))
-    back = undone(browser, ask, done, "dreams/put_back")
-    assert "Undone: its lines are as they were before." in text_of(back)
+    back = undone(browser, ask, done, "dreams/undo")
+    assert "Undone: all is as it was before." in text_of(back)
     assert all(one in ask.document for one in (TEA, SHORT, "Ada has a parrot"))
 
 
