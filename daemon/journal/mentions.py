@@ -131,8 +131,8 @@ def mentions_of(store: Store, subject: Subject) -> list[Mentioned]:
     """Return the texts that say it, and a few that may, as they are now; the meant one first."""
     wanted, sources = Statement.each_of(subject.text), _sources(store, subject)
     found: dict[tuple[str, ...], Mentioned] = {}
-    near = 0
-    places = [*_lines(store), *_notes(store), *_crystals(store, subject, sources), *_others(store)]
+    near, lines = 0, tuple(page_of(store).lines.values())
+    places = [*_lines(lines), *_notes(store), *_crystals(store, subject, sources), *_others(store)]
     for place, text in sorted(places, key=lambda one: not _is_meant(one[0], subject)):
         key = fold(text).words
         if known := found.get(key):
@@ -151,7 +151,7 @@ def mentions_of(store: Store, subject: Subject) -> list[Mentioned]:
         for place in one.places
         if one.found.likeness is Likeness.SAME and isinstance(place.value, Crystal)
     }
-    return [*every, *_pointers(store, gone)]
+    return [*every, *_pointers(store, lines, gone)]
 
 
 def shown_mention(store: Store, one: Mentioned) -> Mention:
@@ -179,8 +179,8 @@ def _is_meant(place: Place, subject: Subject) -> bool:
     return isinstance(value, Crystal) and value.id == subject.crystal
 
 
-def _lines(store: Store) -> Iterator[tuple[Place, str]]:
-    for line in page_of(store).lines.values():
+def _lines(lines: Iterable[CurrentLine]) -> Iterator[tuple[Place, str]]:
+    for line in lines:
         if line.section is not SectionName.POINTERS:
             yield Place(LINE, line.id or named(line.text), line.born_at, line), line.text
 
@@ -191,14 +191,20 @@ def _notes(store: Store) -> Iterator[tuple[Place, str]]:
 
 
 def _crystals(store: Store, subject: Subject, sources: Iterable[str]) -> Iterator[tuple[Place, str]]:
-    """Yield the crystals that hold, and may say it by their words or because its line rests on them."""
+    """Yield the crystals that hold, and may say it by their words or because its line rests on them.
+
+    What one person says of themselves is another thing in somebody else's mouth.
+    """
     connection = store.connection
     words = sorted(Statement(subject.text).words)
     counts = full_text.frequency(connection, words)
     found = full_text.nearest(connection, full_text.within_budget(counts), _MOST, "merged_into IS NULL")
     keys = {*found, *store.crystals.keys([*sources, *filter(None, [subject.crystal])]).values()}
     current = store.supersessions.among(keys).current
+    speaker = next((one.speaker for one in store.crystals.get([subject.crystal])), "")
     for _, one in sorted(store.crystals.by_keys(keys - current.keys()).items()):
+        if speaker and one.speaker and one.speaker.casefold() != speaker.casefold():
+            continue
         yield Place(PUT_AWAY if one.origin is Origin.LINE else MEMORY, one.id, one.created_at, one), one.text
 
 
@@ -220,10 +226,10 @@ def _others(store: Store) -> Iterator[tuple[Place, str]]:
         yield Place(QUESTION, named(gap.question), gap.first_at, gap), gap.question
 
 
-def _pointers(store: Store, crystals: Collection[str | None]) -> Iterator[Mentioned]:
+def _pointers(store: Store, lines: Iterable[CurrentLine], crystals: Collection[str | None]) -> Iterator[Mentioned]:
     """Yield the pointers in MEMORY.md that lead to these crystals."""
     behind = {pointer.keywords: pointer.crystal for pointer in store.lineage.pointers(current=True)}
-    for line in page_of(store).lines.values():
+    for line in lines:
         parsed = parse_pointer(line.text) if line.section is SectionName.POINTERS else None
         if parsed is not None and behind.get(parsed[1]) in crystals:
             found = Found(((0, len(line.text)),), Likeness.SAME)

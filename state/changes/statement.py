@@ -1,26 +1,26 @@
 """Statement: finds in a text the part that says the same as a sentence, and what the text says beside it.
 
 Precision comes first: a part says the same if it has all content words of the sentence, few of its own, no other
-names or numbers, and no negation or doubt that the sentence has not. Another value in the same words ("tea" for
-"coffee") is another statement; what says less, or is about the same, is near.
+names or numbers nor these in another order, and no negation or doubt that the sentence has not. Another value in the
+same words ("tea" for "coffee") is another statement; what says less, or names the same, is near.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
-from itertools import product
+from functools import cached_property, lru_cache
+from itertools import chain, product
 from typing import Self
 
 from state.forgetting.cutting import Cut, cut_out, sentences
 from state.forgetting.folded import Span, fold
 from state.text.languages.loader import phrases, words
 from state.text.patterns import late_pattern
-from state.text.words import content_terms, ends_as_question, numbers, stem, terms
+from state.text.words import content_terms, ends_as_question, numbers
 
 # A part has most words of a sentence with this share of them.
 _MOST = 0.75
-_CAPITALISED = late_pattern(r"[^\W\d_]\w*")
 _COMMAS, _ENDS = ",，、", " \t\r\n.!。！"
 _BREAK = late_pattern(rf"[;；]\s*|\s+[–—]\s+|[{_COMMAS}]\s*")
 
@@ -40,9 +40,9 @@ class Statement:
 
     @classmethod
     def each_of(cls, text: str) -> tuple[Self, ...]:
-        """Return the sentences of a text, each with two content words or more; a shorter text is one as it is."""
-        found = (cls(text[start:end]) for start, end in sentences(text))
-        return tuple(one for one in found if len(one.words) > 1) or (cls(text),)
+        """Return the sentences of a text, each with three content words or more; a shorter text is one as it is."""
+        found = [cls(text[start:end]) for start, end in sentences(text)]
+        return tuple(one for one in found if len(one.words) > 2 or len(found) == 1) or (cls(text),)
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -50,11 +50,20 @@ class Statement:
         return content_terms(self.text)
 
     @cached_property
+    def names(self) -> tuple[frozenset[str], ...]:
+        """Return the words of each of its names and numbers, which begin with a capital or a digit, in order."""
+        found = (content_terms(run) & self.words for run in self.text.split() if _is_name(run))
+        return tuple(filter(None, found))
+
+    @cached_property
+    def is_specific(self) -> bool:
+        """Return whether it has a name or number that is not its first word, which may have a capital anyway."""
+        return any(map(_is_name, self.text.split()[1:]))
+
+    @cached_property
     def marks(self) -> frozenset[str]:
-        """Return its names and numbers: what begins with a capital or a digit."""
-        named = (word for word in _CAPITALISED.findall(self.text) if word[0].isupper())
-        every = {stem(term) for word in (*named, *numbers(self.text)) for term in terms(word)}
-        return frozenset(every & self.words)
+        """Return the words of all its names and numbers."""
+        return frozenset(chain.from_iterable(self.names))
 
     @cached_property
     def numbers(self) -> frozenset[str]:
@@ -77,7 +86,7 @@ class Statement:
         A name may be `beside` the part, where a pronoun stands for it. Of a text that the sentence was made of
         (`is_source`), a part with most of its words in it is enough.
         """
-        other = type(self)(part)
+        other = _statement(part)
         if not (self.words and other.words) or self.negations != other.negations:
             return None
         if fold(part).words == fold(self.text).words:
@@ -87,18 +96,36 @@ class Statement:
             here |= self.marks & content_terms(beside)
         if self._is_said_by(other, here, own, is_source=is_source):
             return Likeness.SAME
-        marks = self.marks & other.words
-        is_near = len(marks) > 1 and 2 * len(marks) >= len(self.marks)
-        return Likeness.NEAR if is_near or (not own and self.marks <= here) else None
+        named = sum(not name.isdisjoint(other.words) for name in self.names)
+        says_less = not own and self.marks <= here and 2 * len(here) >= len(self.words)
+        return Likeness.NEAR if says_less or (named > 1 and 2 * named >= len(self.names)) else None
 
-    def _is_said_by(self, other: Self, here: frozenset[str], own: frozenset[str], *, is_source: bool) -> bool:
+    def may_be_in(self, words_of_text: frozenset[str]) -> bool:
+        """Return whether a text with these content words may say the same, or what is near."""
+        here = self.words & words_of_text
+        return 2 * len(here) >= len(self.words) or sum(not name.isdisjoint(here) for name in self.names) > 1
+
+    def _is_said_by(self, other: "Statement", here: frozenset[str], own: frozenset[str], *, is_source: bool) -> bool:
         """Return whether another sentence, with these words of this one and these of its own, says it."""
         if other.is_doubtful != self.is_doubtful:
             return False
         if is_source:
             is_retold = len(other.words - own) >= _MOST * len(other.words) and 2 * len(here) >= len(self.words)
             return is_retold and other.numbers <= self.numbers
-        return here == self.words and not own & other.marks and 2 * len(own) <= max(4, len(self.words))
+        if own & other.marks or [one for one in self.names if one <= other.words] != [
+            one & self.marks for one in other.names if one & self.marks
+        ]:
+            return False
+        most = max(1, len(self.words) // 3) if self.is_specific else 0
+        return here == self.words and len(own) <= most
+
+
+def _is_name(run: str) -> bool:
+    first = re.sub(r"^\W+", "", run)[:1]
+    return first.isupper() or first.isdecimal()
+
+
+_statement = lru_cache(maxsize=1_024)(Statement)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +139,8 @@ class Found:
 def found_in(text: str, wanted: Iterable[Statement], *, is_source: bool = False) -> Found | None:
     """Return where a text says one of these sentences; only if it surely says none, where it may."""
     found: dict[Likeness, set[Span]] = {likeness: set() for likeness in Likeness}
-    for one, sentence in product(wanted, sentences(text)):
+    words_of_text = content_terms(text)
+    for one, sentence in product((one for one in wanted if one.may_be_in(words_of_text)), sentences(text)):
         parts = {
             span: one.likeness(text[slice(*span)], text, is_source=is_source) for span in _clauses(text, sentence)
         }
