@@ -33,7 +33,7 @@ from state.text.words import counted
 
 MOST_CHANGES = 100
 MOST_PLACES = 1_000
-MOST_WRONG = 80_000  # characters
+MOST_WRONG = 10_000  # characters
 _WRITES = (LineAction.EDIT, LineAction.ADD)
 
 
@@ -198,7 +198,9 @@ def put_right_text(done: PutRight) -> str:
         rows.append(f"  {one.kind} {one.id}{may}: {one_row(one.before + one.said + one.after)}")
         rows += [f"    it still says: {one_row(one.rest)}"] if one.rest and one.certain else []
     if done.version is None:
-        return "\n".join((*rows, "nothing was changed; without --dry-run, all that does not only may say so is"))
+        return "\n".join(
+            (*rows, "nothing was changed; without --dry-run, all are put right but those that may say so")
+        )
     return "\n".join((*rows, f"put right in {counted(len(done.mentions), 'place')}, as version {done.version}"))
 
 

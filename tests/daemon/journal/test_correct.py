@@ -13,6 +13,8 @@ from daemon.journal.correct import put_right
 from daemon.journal.mentions import mentions_of, shown_mention, subject_of
 from daemon.journal.restore import restore
 from daemon.journal.undo import undo
+from daemon.upkeep.forget import forget
+from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.workspace.stores import Store, utc_now
 from state.changes.statement import Likeness
 from state.crystals.crystal import Crystal, Origin
@@ -185,6 +187,14 @@ def test_a_line_that_says_more_than_what_is_wrong_keeps_that(store: Store) -> No
     corrected(store, line(store, OFFICE), RIGHT, line(store, BOTH))
     assert f"- {BIRTHDAY}. {RIGHT}\n" in document(store)
     assert f"- {OFFICE}\n" in document(store)
+
+
+def test_what_was_called_wrong_can_be_forgotten(store: Store) -> None:
+    corrected(store, line(store, OFFICE), RIGHT)
+    receipt = forget(store, ForgetRequest("office"), utc_now())
+    assert receipt.clean
+    assert not [row for row in store.connection.iterdump() if "office" in row]
+    dreamt(store, "Grace plays chess")
 
 
 def test_what_cannot_be_put_right_changes_nothing(store: Store) -> None:
