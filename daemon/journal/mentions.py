@@ -4,9 +4,9 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from hashlib import sha256
 
 from daemon.dream.standing import shown
+from daemon.upkeep.forget_plan import named
 from daemon.workspace.document import page_of
 from daemon.workspace.stores import Store
 from state.changes.change import CurrentLine
@@ -234,8 +234,3 @@ def _pointers(store: Store, lines: Iterable[CurrentLine], crystals: Collection[s
         if parsed is not None and behind.get(parsed[1]) in crystals:
             found = Found(((0, len(line.text)),), Likeness.SAME)
             yield Mentioned(line.text, (Place(POINTER, line.id, line.born_at, line),), found)
-
-
-def named(text: str) -> str:
-    """Return a stable id for a text without one."""
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]

@@ -166,10 +166,10 @@ def _remembered(store: Store) -> Iterator[tuple[Place, str]]:
     document = (store.memory.disk.read_optional(store.workspace.document) or b"").decode(errors="replace")
     for block in (block for part in parse(document).parts for block in part.lines):
         if fold(block.text).words and parse_pointer(block.text) is None:
-            yield Place("line", known.get(block.text) or _named(block.text)), block.text
+            yield Place("line", known.get(block.text) or named(block.text)), block.text
     for note in store.notes.each_pending():
         if fold(note.text).words:
-            yield Place("note", _named(note.text)), note.text
+            yield Place("note", named(note.text)), note.text
     for kind, statement in (
         ("crystal", "SELECT id, text FROM crystals"),
         ("memory", "SELECT id, content FROM items"),
@@ -178,7 +178,7 @@ def _remembered(store: Store) -> Iterator[tuple[Place, str]]:
         yield from ((Place(kind, id_), text) for id_, text in rows if fold(text).words)
 
 
-def _named(text: str) -> str:
+def named(text: str) -> str:
     """Return a stable id for a text without one."""
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 

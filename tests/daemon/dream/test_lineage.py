@@ -19,6 +19,7 @@ from daemon.journal.correct import put_right
 from daemon.journal.lines import change
 from daemon.journal.mentions import subject_of
 from daemon.journal.restore import restore
+from daemon.journal.undo import undo
 from daemon.workspace.stores import Store, utc_now
 from graphs.correction import NOT_TRUE
 from graphs.review import LineAction, Wish
@@ -229,6 +230,23 @@ def test_what_is_wrong_is_the_line_and_not_another_one_from_the_same_note(
     assert hits[0].crystal.text == (right or f"{NOT_TRUE}{OFFICE}")
     assert OFFICE not in [hit.crystal.text for hit in hits]
     assert OFFICE in [one.text for one in hits[0].former]
+
+
+def test_of_a_line_that_was_put_away_the_pointer_goes_and_comes_back_with_it(dreamer: Dreamer) -> None:
+    store = dreamer.store
+    dreamer.dream(SLOW_NOTE, does=[add(SLOW, "20 s")])
+    dreamer.dream(
+        "Ada has a cat", does=[{"op": "evict", "lines": [SLOW], "topic": "Feed", "keywords": "kestrel feed"}]
+    )
+    (before,) = store.lineage.pointers(current=True)
+    _, chosen = put_right(store, subject_of(store, before.crystal), FAST, ())
+    assert [one.places[0].kind for one in chosen] == ["line put away", "memory", "pointer"]
+    assert store.lineage.pointers(current=True) == []
+    assert FAST in [one.note.text for one in store.notes.pending()]
+    undo(store, [str(store.lineage.last_version())])
+    (after,) = store.lineage.pointers(current=True)
+    assert replace(after, line="") == replace(before, line="")
+    assert dreamer.superseded() == {FAST}
 
 
 @pytest.mark.parametrize(
