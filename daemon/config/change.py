@@ -59,16 +59,16 @@ class Change:
 
 def why_fixed(config: Config, environment: Mapping[str, str], key: str, value: str | None = None) -> str:
     """Return why a key cannot be set without a terminal, or not to this value; "" if it can."""
-    at_terminal = f"only 'dreamd config set {key} VALUE' does, at a terminal"
+    by_command = f"'dreamd config set {key} VALUE'"
     if key not in SETTABLE:
-        return at_terminal
+        return f"at a terminal {by_command} sets it"
     if variable := variable_of(key, environment):
         return f"{variable} in the daemon's environment sets it, and comes before the file"
     section, _, name = key.partition(".")
     stands = getattr(getattr(config, section), name) if name else getattr(config, section)
     # What could not be put back from here is not replaced from here.
     if any(one not in (None, "") and not SETTABLE[key].fullmatch(str(one)) for one in (stands, value)):
-        return f"a program, a folder or an address is named at a terminal: {at_terminal}"
+        return f"a program, a folder or an address is set at a terminal alone, by {by_command}"
     return ""
 
 

@@ -98,7 +98,7 @@ def _set(ask: Ask, key: Key, value: Value = "", made: Value | None = None) -> Do
     if made is not None and _value(ask, key) != made:
         raise ConflictError(f"{key} was set anew since then: nothing was undone", "set it here")
     try:
-        done = ask(set_setting, key, value or None)
+        done = ask(set_setting, key, value.strip() or None)
     except NothingToDoError:
         return Done(f"{key} is the default already.")
     later = f"from the daemon's next start on: '{service_command('restart')}'" if done.at_start else "from now on"
@@ -115,7 +115,7 @@ def _model(ask: Ask, value: Value = "", deed: Literal["save", "try"] = "save") -
     """Choose the model that dreams, or ask it one short question first."""
     if deed == "save":
         return _set(ask, _MODEL, value)
-    tried = ask(try_model, value)
+    tried = ask(try_model, value.strip())
     said = f"{tried.model} did not answer." if tried.problem else f"{tried.model} answered."
     return Done(said, _MODEL, replies={"tried": tried, "typed": value})
 

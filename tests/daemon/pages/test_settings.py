@@ -13,6 +13,7 @@ from tests.daemon.http.house import OwnHouse
 from tests.daemon.http.running import TOKEN, Answer
 from tests.daemon.pages.browser import HTMX, Browser, text_of, windowed
 from tests.daemon.pages.conftest import WAYS, Asking
+from tests.support.running import Caller
 from tests.support.scripted_model import Reply, ScriptedModel, error, in_turn
 
 HOSTILE = "<b>ready</b> {{ 7 * 7 }} \u202eanswer"
@@ -173,12 +174,23 @@ def test_what_is_set_elsewhere_is_shown_with_who_sets_it(owner: Owner, monkeypat
     owner.browser.server.house.reload()
     said = text_of(owner.page)
     assert "DREAMD_DREAM__ASK in the daemon's environment sets it, and comes before the file" in said
-    assert "a program, a folder or an address is named at a terminal" in said
+    assert "a program, a folder or an address is set at a terminal alone" in said
     assert b'id="dream.ask"' not in owner.page.body
     assert b'id="model.name"' not in owner.page.body
     assert [one for one in ("hunter2", "abcdefghijklmnop") if one in owner.page.body.decode()] == []
     assert owner.act("set", key="dream.ask", value="own").status == 403
     assert owner.act("set", key="model.name", value="codex").status == 403
+
+
+def test_the_terminal_and_the_page_set_the_same_file(owner: Owner, dreamd: Caller) -> None:
+    set_ = dreamd("config", "set", "embeddings.model", "english")
+    assert "a running daemon takes it up at its next start" in set_.err
+    assert shown(owner.page, "embeddings.model") == "english"
+    assert "takes it up" not in dreamd("config", "set", "dream.heard", "ask").err
+    owner.act("set", key="dream.heard", value=" leave ")
+    assert dreamd("config", "dream.heard", "-w", owner.browser.server.house.roots[owner.name]).out.startswith(
+        'dream.heard                    "leave"\n'
+    )
 
 
 def test_where_the_file_cannot_be_written_the_command_is_said(owner: Owner) -> None:
