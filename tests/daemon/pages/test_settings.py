@@ -16,6 +16,7 @@ from tests.daemon.pages.conftest import WAYS, Asking
 from tests.support.running import Caller
 from tests.support.scripted_model import Reply, ScriptedModel, error, in_turn
 
+KEY = "sk-ant-api03-abcdefghijklmnop"
 HOSTILE = "<b>ready</b> {{ 7 * 7 }} \u202eanswer"
 MINE = """\
 # mine
@@ -170,14 +171,15 @@ def test_only_a_form_of_a_page_sets_anything(owner: Owner) -> None:
 
 def test_what_is_set_elsewhere_is_shown_with_who_sets_it(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DREAMD_DREAM__ASK", "all")
-    owner.file.write_text(MINE.replace("openai/gpt-4o-mini", "command:ask --key sk-ant-api03-abcdefghijklmnop"))
+    owner.file.write_text(MINE.replace("openai/gpt-4o-mini", f"command:ask {KEY} <b>ready</b> {{{{ 7 * 7 }}}}"))
     owner.browser.server.house.reload()
     said = text_of(owner.page)
     assert "DREAMD_DREAM__ASK in the daemon's environment sets it, and comes before the file" in said
     assert "a program, a folder or an address is set at a terminal alone" in said
     assert b'id="dream.ask"' not in owner.page.body
     assert b'id="model.name"' not in owner.page.body
-    assert [one for one in ("hunter2", "abcdefghijklmnop") if one in owner.page.body.decode()] == []
+    assert "<b>ready</b> {{ 7 * 7 }}" in said
+    assert [one for one in ("hunter2", KEY, "<b>ready") if one in owner.page.body.decode()] == []
     assert owner.act("set", key="dream.ask", value="own").status == 403
     assert owner.act("set", key="model.name", value="codex").status == 403
 
@@ -232,11 +234,11 @@ def test_a_model_is_tried_before_it_is_chosen(owner: Owner, monkeypatch: pytest.
 def test_an_agent_is_connected_as_the_page_said_and_taken_out_again(owner: Owner, tmp_path: Path) -> None:
     settings = tmp_path / ".cursor/mcp.json"
     settings.write_text('{"mcpServers": {"mine": {"command": "x"}}}')
-    hooks = '{"hooks": {"sessionStart": [{"command": "greet --key sk-ant-api03-abcdefghijklmnop"}]}}'
+    hooks = f'{{"hooks": {{"sessionStart": [{{"command": "greet {KEY}"}}]}}}}'
     (tmp_path / ".cursor/hooks.json").write_text(hooks)
     before, page = settings.read_bytes(), text_of(owner.page)
-    assert "greet --key" in page
-    assert "abcdefghijklmnop" not in page
+    assert "greet [redacted" in page
+    assert KEY not in page
     assert f"{settings}: mcpServers.dreamd" in page
     assert "Not found here: Claude Code, Codex, Gemini CLI" in page
     done = owner.act("connect", HTMX, name="cursor")
