@@ -9,6 +9,7 @@ from pydantic import Field
 from daemon.api.operations.setup import (
     LONGEST_KEY,
     LONGEST_VALUE,
+    check_agent,
     choices,
     configuration,
     connect_agent,
@@ -19,6 +20,7 @@ from daemon.api.operations.setup import (
 from daemon.api.operations.upkeep import doctor
 from daemon.config.entries import ConfigEntry
 from daemon.config.paths import service_command
+from daemon.connect.check import State
 from daemon.models.dreamer import NO_MODEL
 from daemon.pages.page import Act, Ask, Done, Page, Undo
 from daemon.workspace.checks import Level
@@ -128,6 +130,14 @@ def _connect(ask: Ask, name: Key, undo: bool = False) -> Done:
     return Done(said, name, undo=Undo("connect", {"name": name, "undo": "true"}))
 
 
+def _check(ask: Ask, name: Key) -> Done:
+    """Try a connected agent; it may take a minute."""
+    done = ask(check_agent, name)
+    wrong = sum(one.state is not State.OK for one in done.checks)
+    said = f"{counted(wrong, 'thing')} to look at" if wrong else "it reaches this memory"
+    return Done(f"{done.title}: {said}.", replies={"checked": done})
+
+
 def _doctor(ask: Ask) -> Done:
     """Examine everything; a torn index is mended."""
     wrong = [one for one in ask(doctor).findings if one.level is not Level.OK]
@@ -138,6 +148,7 @@ _ACTS = (
     Act(_set, "set"),
     Act(_model, "model", long=True),
     Act(_connect, "connect", long=True),
+    Act(_check, "check", long=True, reads=True),
     Act(_doctor, "doctor", long=True, reads=True),
 )
 SETTINGS = Page("settings", "Settings", _settings, acts=_ACTS)

@@ -36,7 +36,7 @@ _MOVING = re.compile(
 )
 _REDONE = ("age_days", "score", "at", "seconds", "bytes", "cosine", "size", "oldest_seconds", "later")
 # Every call writes down that it was made, says what the machine has, or which door it was.
-_OF_THIS_MACHINE = ("export", "doctor", "acts")
+_OF_THIS_MACHINE = ("export", "doctor", "acts", "check_agent")
 
 MISSING = "working_memory_chat-nobody_20200101-000000"
 

@@ -20,6 +20,7 @@ case "$*" in
 "plugin marketplace add "*) printf %s "$4" > "$own/added" ;;
 "plugin install "*) printf '{"enabledPlugins": {"dreamd@dreamd": true},
   "extraKnownMarketplaces": {"dreamd": {"source": {"path": "%s"}}}}' "$(cat "$own/added")" > "$own/settings.json" ;;
+"mcp get "*) echo "  Status: Connected" ;;
 *) rm -f "$own/settings.json" ;;
 esac
 """
@@ -88,6 +89,15 @@ def test_claude_code_is_connected_in_two_clicks_and_taken_out_again(home: Home) 
         assert json.loads(settings.read_text())["enabledPlugins"] == {"dreamd@dreamd": True}
         assert (plugin / "plugin/.mcp.json").exists()
         assert home.dreamd("connect", "claude-code", "--dry-run").out.startswith("Claude Code: nothing to change")
-        page.get_by_role("button", name="Undo").click()
+        undo = page.get_by_role("button", name="Undo")
+        page.get_by_role("button", name="Does Claude Code reach it?").click()
+        said(page, "Claude Code: it reaches this memory.")
+        page.get_by_text("the server answers in").wait_for()
+        page.get_by_role("button", name="Disconnect Claude Code").click()
+        said(page, "Claude Code is not connected any more.")
+        assert settings.exists() is False
+        undo.click()
+        said(page, "Claude Code is connected")
+        undo.click()
         said(page, "Claude Code is not connected any more.")
         assert (settings.exists(), plugin.exists()) == (False, False)

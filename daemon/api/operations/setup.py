@@ -6,8 +6,8 @@ only reaches the daemon, is said in `daemon.config.change`.
 
 import os
 import shlex
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass, replace
+from typing import Annotated
 
 from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Arg, operation
@@ -16,13 +16,13 @@ from daemon.config.entries import ConfigEntry, entries
 from daemon.config.layers import file_place
 from daemon.config.paths import program, service_command
 from daemon.config.settings import Config, checked
+from daemon.connect.agents import AGENTS, Agent, agent_of, changes, connect, disconnect, is_installed, remains
+from daemon.connect.check import CheckResult, check
+from daemon.connect.place import Place
 from daemon.models.choices import ModelChoice, Tried, key_of, model_choices
 from state.errors import DreamdError, ForbiddenError, NotFoundError, NothingToDoError, StorageError
+from state.secrets.policy import DEFAULT as REDACTION
 from state.text.words import did_you_mean
-
-if TYPE_CHECKING:
-    from daemon.connect.agents import Agent
-    from daemon.connect.place import Place
 
 LONGEST_KEY = 100
 LONGEST_VALUE = 100
@@ -207,9 +207,6 @@ def _standing(one: Connection) -> str:
 @operation("connections", remote=False, reads=True, text=connections_text, operator=True)
 def connections(_: WorkspaceAccess) -> Connections:
     """Return the agents that dreamd can connect, and what that would run and write."""
-    from daemon.connect.agents import AGENTS
-    from daemon.connect.place import Place
-
     place = Place(program(), os.environ)
     return Connections(tuple(_connection(one, place) for one in AGENTS))
 
@@ -221,18 +218,36 @@ def connect_agent(
     undo: Annotated[bool, Arg("Take out what connects it")] = False,
 ) -> Connection:
     """Connect an agent to the owner's memories, once for all projects, as 'dreamd connect' does; or disconnect it."""
-    from daemon.connect.agents import agent_of, connect, disconnect
-    from daemon.connect.place import Place
-
     agent, place = agent_of(name), Place(program(), os.environ)
     (disconnect if undo else connect)(agent, place)
     return _connection(agent, place)
 
 
-def _connection(agent: "Agent", place: "Place") -> Connection:
-    from daemon.connect.agents import changes, is_installed, remains
-    from state.secrets.policy import DEFAULT as REDACTION
+@dataclass(frozen=True, slots=True)
+class AgentCheck:
+    """What was tried of an agent's connection, as the agent does it: `state` is ok, WRONG or waits for you."""
 
+    name: str
+    title: str
+    checks: tuple[CheckResult, ...]
+
+
+def check_text(done: AgentCheck) -> str:
+    """List what was tried."""
+    return "\n".join(f"{one.state}: {one.what}" + (f"; {one.advice}" if one.advice else "") for one in done.checks)
+
+
+@operation("check_agent", remote=False, reads=True, long=True, text=check_text, operator=True)
+def check_agent(
+    access: WorkspaceAccess, name: Annotated[str, Arg("Such as claude-code", min_length=1, max_length=40)]
+) -> AgentCheck:
+    """Try whether a connected agent reaches this memory: its server, its hook, and the agent itself."""
+    agent = agent_of(name)
+    tried = check(agent, Place(program(), os.environ), access.workspace.root)
+    return AgentCheck(name, agent.title, tuple(replace(one, what=REDACTION.of(one.what)) for one in tried))
+
+
+def _connection(agent: Agent, place: Place) -> Connection:
     found, name, title = is_installed(agent, place), agent.name, agent.title
     try:
         missing, there = changes(agent, place) if found else [], remains(agent, place)

@@ -162,7 +162,7 @@ def test_only_a_form_of_a_page_sets_anything(owner: Owner) -> None:
     assert owner.browser.post(path, fields).status == 403
     evil = {"Origin": "http://evil.example"}
     assert owner.browser.post(path, {**fields, "csrf": owner.browser.csrf()}, evil).status == 403
-    for operation in ("set_setting", "try_model", "connect_agent", "connections", "model_choices"):
+    for operation in ("set_setting", "try_model", "connect_agent", "check_agent", "connections", "model_choices"):
         at = f"/v1/workspaces/{owner.name}/{operation}"
         assert server.ask("POST", at, fields if operation == "set_setting" else {}).status == 403
         assert operation not in {tool.name for tools in TOOLSETS.values() for tool in tools}
