@@ -18,7 +18,7 @@ from daemon.pages.templates import mark
 from daemon.pages.today import Beside
 from state.changes.values import Span
 from state.document.operations import Why
-from state.dream import OWNERS
+from state.dream import OWNERS, OWNERS_EDITS
 from state.errors import NotFoundError
 
 # Dots are drawn on so wide a line, the last ones only, and not nearer to each other than their labels are long.
@@ -61,7 +61,7 @@ def _line(
         "story": story,
         "parts": list(_parts(text, spans)),
         "notes": _notes(story.evidence) if story else [],
-        "owners": story is None or (story.writing is not None and story.writing.cause in OWNERS),
+        "owners": story is None or (story.writing is not None and story.writing.cause in OWNERS_EDITS),
         "proposal": next((one for one in waiting if line is not None and one.number == line.proposed), None),
         "dots": _dots(story),
         "deeds": _DEEDS,

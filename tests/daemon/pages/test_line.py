@@ -118,6 +118,9 @@ def test_a_change_that_waits_is_answered_where_the_line_stands(browser: Browser,
     gone = text_of(browser.get(page))
     assert f"It is not in MEMORY.md any more. In its place: {WAITS}" in gone
     assert "Wrong…" not in gone
+    accepted = text_of(browser.get(address(life, WAITS)))
+    assert "Your agent noted today : “It starts at 04:10" in accepted
+    assert "You wrote it" not in accepted
 
 
 def test_each_of_its_changes_can_be_taken_back(browser: Browser, life: Asking) -> None:
