@@ -3,6 +3,7 @@
 A text is in the body of a form alone: in no address, no log, no row of the ledger.
 """
 
+import re
 from typing import Annotated
 
 from pydantic import Field
@@ -20,6 +21,7 @@ from state.text.words import counted, normalise
 
 _FORGOTTEN = 200
 _WHICH = r"(?:\.[0-9]{1,3})?"
+_SENTENCE = re.compile(r"(?:[Ll][0-9]{1,9}|[0-9a-f]{32})\.[0-9]{1,3}")
 Text = Annotated[str, Field(min_length=1, max_length=MAX_CHARACTERS)]
 Right = Annotated[str, Field(max_length=LINE_CHARACTERS)]
 Ids = Annotated[tuple[str, ...], Field(max_length=max(MAX_KEPT, MOST_PLACES))]
@@ -39,9 +41,11 @@ def _sheet(
 
 def _found(ask: Ask, name: str) -> dict[str, object]:
     found = ask(correct, name, dry_run=True)
-    spans = sentences(found.wrong) if "." not in name else []
-    parts = [found.wrong[start:end].strip() for start, end in spans]
-    return {"found": found, "text": name, "sentences": parts if len(parts) > 1 else []}
+    is_sentence = _SENTENCE.fullmatch(name.strip()) is not None
+    parts = [] if is_sentence else [found.wrong[start:end].strip() for start, end in sentences(found.wrong)]
+    # A forgetting knows no sentence by its number.
+    to_erase = found.wrong if is_sentence else name
+    return {"found": found, "text": name, "to_erase": to_erase, "sentences": parts if len(parts) > 1 else []}
 
 
 def _look(ask: Ask, text: Text, words: bool = False) -> Done:

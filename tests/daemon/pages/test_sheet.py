@@ -109,8 +109,9 @@ def test_one_sentence_of_a_line_is_chosen_and_a_text_is_in_no_address(browser: B
     id_ = line(wrong, "The gate")
     page = browser.get(f"/w/{wrong.name}/wrong?line={id_}")
     assert f'href="/w/{wrong.name}/wrong?line={id_}.2"' in page.body.decode()
-    fields, _, _ = sheet(browser, wrong, f"wrong?line={id_}.2")
-    assert fields["said"] == "The key hangs behind the door."
+    fields, _, one = sheet(browser, wrong, f"wrong?line={id_}.2")
+    (erase,) = fields_of(one, f"/w/{wrong.name}/wrong/trace")
+    assert fields["said"] == erase["text"] == "The key hangs behind the door."
     found = act(browser, wrong, "wrong/look", {}, text="The key hangs behind the door.")
     assert "It says so here" in text_of(found)
     assert (found.status, "Nothing that is remembered" in text_of(act(browser, wrong, "wrong/look", text="x y"))) == (
