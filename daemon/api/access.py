@@ -23,10 +23,12 @@ if TYPE_CHECKING:
     from daemon.workspace.status import ServiceStatus
     from daemon.workspace.stores import Store
     from daemon.workspace.vector_index import Embedding, Index
-    from state.stores.disk.lock import Lock
+    from state.stores.disk.lock import Holder, Lock
 
 ReplyT = TypeVar("ReplyT")
 
+# Several may have followed one dream, and look one by one what is new since then.
+_TURN_SECONDS = 10.0
 _STOPPED = "the dream has stopped and its notes wait: 'dreamd dream' goes on with it"
 
 DREAM_COMMAND = "dreamd dream"
@@ -180,30 +182,43 @@ class LocalAccess(WorkspaceAccess):
 
         First follow the dream of another `dreamd dream`; if nothing came since it began, its outcome is this one's.
         """
-        followed = self._follow()
-        try:
-            with self.write() as store:
-                if self.index is not None and self._lock is not None:
-                    from daemon.dream.process import dream_beside
+        followed: Outcome | None = None
+        while True:
+            if (holder := self._other_dreamer()) is not None:
+                followed = self._follow(holder) or followed
+                self.wait_seconds = max(self.wait_seconds, _TURN_SECONDS)
+            try:
+                return self._dream_here(reason, mode)
+            except NothingToDoError:
+                if followed is None:
+                    raise
+                return followed
+            except BusyError:
+                if self._store is not None or self._other_dreamer() is None:
+                    raise
+            except KeyboardInterrupt:
+                raise KeyboardInterrupt(_STOPPED) from None
 
-                    return dream_beside(store, self._lock, reason, mode, self.report)
-                from daemon.dream.run import dream_now
+    def _dream_here(self, reason: Reason, mode: "Mode") -> "Outcome":
+        with self.write() as store:
+            if self.index is not None and self._lock is not None:
+                from daemon.dream.process import dream_beside
 
-                return dream_now(store, reason, mode, self.report)
-        except NothingToDoError:
-            if followed is None:
-                raise
-            return followed
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt(_STOPPED) from None
+                return dream_beside(store, self._lock, reason, mode, self.report)
+            from daemon.dream.run import dream_now
 
-    def _follow(self) -> "Outcome | None":
-        """Follow the dream of another `dreamd dream` to its end; return its outcome, None without one."""
+            return dream_now(store, reason, mode, self.report)
+
+    def _other_dreamer(self) -> "Holder | None":
+        """Return another `dreamd dream` that holds the workspace."""
         from state.stores.disk.lock import is_stopped, present_holder
 
         holder = None if self._store or self.beside else present_holder(self.workspace)
-        if holder is None or holder.command != DREAM_COMMAND or is_stopped(holder):
-            return None
+        is_one = holder is not None and holder.command == DREAM_COMMAND and not is_stopped(holder)
+        return holder if is_one else None
+
+    def _follow(self, holder: "Holder") -> "Outcome | None":
+        """Follow the dream of this holder to its end; return its outcome, None if it made no version."""
         from daemon.dream.elsewhere import follow_elsewhere
 
         is_dreaming = f"process {holder.pid} is dreaming already; then comes what is new since it began"

@@ -369,11 +369,14 @@ def test_without_a_daemon_a_dream_is_followed_too_and_an_interrupted_one_goes_on
             assert "has stopped and its notes wait" in interrupted(first)
         with home.beginning("dream", workspace.root) as third:
             until(lambda: model.count == 2)
-            with home.beginning("dream", workspace.root) as fourth:
-                assert "is dreaming already" in next(fourth.stderr or iter(()))
+            with home.beginning("dream", workspace.root) as one, home.beginning("dream", workspace.root) as other:
+                followers = (one, other)
+                for each in followers:
+                    assert "is dreaming already" in next(each.stderr or iter(()))
                 told.set()
-                assert "version 1: " in (fourth.stdout.read() if fourth.stdout else "")
-                assert (fourth.wait(), third.wait(), model.count) == (0, 0, 2)
+                ended = [(each.communicate()[0], each.returncode) for each in followers]
+                assert [("version 1: " in shown, status) for shown, status in ended] == [(True, 0), (True, 0)]
+                assert (third.wait(), model.count) == (0, 2)
     lived.assert_once(workspace, notes)
 
 
