@@ -7,6 +7,7 @@ places down are in pixels. The lines of the sections are drawn apart, in their o
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from math import ceil
 from urllib.parse import urlencode
 
 from daemon.journal.life import Life, Span
@@ -14,9 +15,8 @@ from daemon.journal.summary import dollars, local_day
 from state.document.sections import SectionName
 from state.text.words import counted
 
-HEIGHT, LINES = 290, 150
-"""Of the whole, and of the lines of the sections, from `_TOP` on."""
-_TOP, _LEARNT, _MARKS, _COST, _BAR = 10, 206, 244, 272, 24
+HEIGHT = 290
+_TOP, _LINES, _LEARNT, _MARKS, _COST, _BAR = 10, 150, 206, 244, 272, 24
 _TICKS, _DAYS = 4, 5  # at most so many beside the lines, and below
 _STEPS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000)
 _STACKED = (*(one for one in SectionName if one is not SectionName.POINTERS), SectionName.POINTERS)
@@ -33,32 +33,14 @@ class Band:
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
-    """A bar of this kind: learnt, changed, left or cost."""
+class Shape:
+    """A bar (learnt, changed, left, cost), a mark (failed, yours) or a word beside the drawing or below."""
 
     kind: str
     x: str
     y: float
-    width: str
-    height: float
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """A mark of a failure or an act of the owner."""
-
-    kind: str
-    x: str
-    y: int
-
-
-@dataclass(frozen=True, slots=True)
-class Label:
-    """A word beside or below the drawing."""
-
-    text: str
-    x: str
-    y: float
+    width: str = ""
+    height: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +62,10 @@ class Picture:
     spans: int
     most: int
     bands: tuple[Band, ...]
-    bars: tuple[Bar, ...]
-    marks: tuple[Mark, ...]
-    ticks: tuple[Label, ...]
-    days: tuple[Label, ...]
+    bars: tuple[Shape, ...]
+    marks: tuple[Shape, ...]
+    ticks: tuple[Shape, ...]
+    days: tuple[Shape, ...]
     rows: tuple[Row, ...]
     ceiling: float | None
     cost: str
@@ -91,46 +73,34 @@ class Picture:
     @property
     def kinds(self) -> list[str]:
         """Return the kinds of bars and marks that there are."""
-        there = {one.kind for one in self.bars} | {one.kind for one in self.marks}
+        there = {one.kind for one in (*self.bars, *self.marks)}
         return [kind for kind in ("learnt", "changed", "left", "failed", "yours", "cost") if kind in there]
 
 
 def picture_of(life: Life, now: datetime) -> Picture:
     """Return the drawing of a life."""
     step = timedelta(hours=life.hours)
-    spans = max(1, round((life.stop - life.start) / step))
-    most = _nice(max(sum(life.before.values()), *(one.total for one in life.spans), 1))
+    spans = max(1, ceil((life.stop - life.start) / step - 0.05))  # a day may be an hour longer
+    highest = max(sum(life.before.values()), *(one.total for one in life.spans), 1)
+    tick = next((one for one in _STEPS if highest <= one * _TICKS), _STEPS[-1])
+    most = -(-highest // tick) * tick
     placed = [(round((one.at - life.start) / step), one) for one in life.spans]
-    allowed = life.usd_per_day * max(1.0, life.hours / 24)
-    highest = max((one.usd for one in life.spans), default=0.0)
-    scale = allowed if highest * 4 >= allowed else highest
+    allowed, dearest = life.usd_per_day * max(1.0, life.hours / 24), max((one.usd for one in life.spans), default=0.0)
+    scale = allowed if dearest * 4 >= allowed else dearest
     return Picture(
         spans=spans,
         most=most,
         bands=tuple(_bands(life, placed, spans)),
         bars=tuple(_bars(placed, spans, scale)),
         marks=tuple(_marks(placed, spans)),
-        ticks=tuple(_ticks(most)),
+        ticks=tuple(
+            Shape(f"{at:,}", "", round(_TOP + _LINES * (1 - at / most), 1)) for at in range(0, most + 1, tick)
+        ),
         days=tuple(_days(life, spans)),
         rows=tuple(_row(life, at, one, spans, now) for at, one in placed),
-        ceiling=_COST - _BAR if scale == allowed and highest else None,
+        ceiling=_COST - _BAR if scale == allowed and dearest else None,
         cost=_cost(life),
     )
-
-
-def _nice(lines: int) -> int:
-    """Return the next number of lines at which a tick stands."""
-    step = _step(lines)
-    return -(-lines // step) * step
-
-
-def _step(lines: int) -> int:
-    return next((step for step in _STEPS if lines <= step * _TICKS), _STEPS[-1])
-
-
-def _ticks(most: int) -> Iterator[Label]:
-    for value in range(0, most + 1, _step(most)):
-        yield Label(f"{value:,}", "", round(_TOP + LINES * (1 - value / most), 1))
 
 
 def _percent(part: float, whole: float) -> str:
@@ -156,7 +126,7 @@ def _area(places: Sequence[int], below: Sequence[int], above: Sequence[int], spa
     return f"M0,{-below[0]}{there}{back}Z"
 
 
-def _bars(placed: Sequence[tuple[int, Span]], spans: int, scale: float) -> Iterator[Bar]:
+def _bars(placed: Sequence[tuple[int, Span]], spans: int, scale: float) -> Iterator[Shape]:
     most = max((max(one.learnt, one.changed + one.put_away + one.closed) for _, one in placed), default=0)
     for at, one in placed:
         x, width = _percent(at + 0.2, spans), _percent(0.6, spans)
@@ -164,32 +134,32 @@ def _bars(placed: Sequence[tuple[int, Span]], spans: int, scale: float) -> Itera
         for kind, count in (("learnt", one.learnt), ("changed", one.changed), ("left", one.put_away + one.closed)):
             if count:
                 height = _high(count, most)
-                yield Bar(kind, x, _LEARNT - height if kind == "learnt" else down, width, height)
+                yield Shape(kind, x, _LEARNT - height if kind == "learnt" else down, width, height)
                 down += 0 if kind == "learnt" else height
         if one.usd and scale:
             height = _high(one.usd, scale)
-            yield Bar("cost", x, _COST - height, width, height)
+            yield Shape("cost", x, _COST - height, width, height)
 
 
 def _high(value: float, most: float) -> float:
     return round(_BAR * max(_LIGHT, min(1.0, value / most)), 1)
 
 
-def _marks(placed: Sequence[tuple[int, Span]], spans: int) -> Iterator[Mark]:
+def _marks(placed: Sequence[tuple[int, Span]], spans: int) -> Iterator[Shape]:
     for at, one in placed:
         for kind, count, shift in (("failed", one.failed, 0.3), ("yours", one.yours, 0.7)):
             if count:
                 both = one.failed and one.yours
-                yield Mark(kind, _percent(at + (shift if both else 0.5), spans), _MARKS)
+                yield Shape(kind, _percent(at + (shift if both else 0.5), spans), _MARKS)
 
 
-def _days(life: Life, spans: int) -> Iterator[Label]:
+def _days(life: Life, spans: int) -> Iterator[Shape]:
     """Yield a few days, or hours of one, below their spans."""
     every = -(-spans // _DAYS)
     for at in range(0, spans, every):
         day = life.start + timedelta(hours=life.hours * at, minutes=90 if life.hours > 1 else 0)  # clocks change
         text = f"{day:%H:%M}" if life.hours == 1 else f"{day:%b} {day.year}" if spans > 60 else f"{day.day} {day:%b}"
-        yield Label(text, _percent(at, spans), _COST + 14)
+        yield Shape(text, _percent(at, spans), _COST + 14)
 
 
 def _cost(life: Life) -> str:
