@@ -8,7 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+import yaml
 
+from daemon.fleet.upkeep.status import KINDS
 from tests.support.ports import free_port
 from tests.support.postgres import Postgres
 from tests.support.running import ROOT
@@ -39,6 +41,13 @@ def commands(database: str, folder: Path) -> str:
     begun = f"dreamd fleet serve & until curl -sf http://127.0.0.1:{first}/readyz; do sleep 1; done"
     text = re.sub(r"^dreamd fleet serve & +#.*$", begun, text, count=1, flags=re.MULTILINE)
     return f"set -euxo pipefail\nexport DREAMD_FLEET__PORT={first}\n{text}"
+
+
+def test_the_page_names_every_alert_and_every_kind_of_problem() -> None:
+    rules = yaml.safe_load((ROOT / "deploy/fleet/alerts.yaml").read_text())["groups"][0]["rules"]
+    assert re.findall(r"^\| `(Dreamd\w+)` \|", PAGE, re.MULTILINE) == [rule["alert"] for rule in rules]
+    [kinds] = re.findall(r"^The kinds of problems: (.*?)\.$", PAGE, re.MULTILINE | re.DOTALL)
+    assert re.findall(r"\*(\w+)\*", kinds) == [*KINDS]
 
 
 @pytest.mark.full
