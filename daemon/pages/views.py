@@ -3,8 +3,7 @@
 from daemon.pages.dreams import DREAMS, ONE_DREAM
 from daemon.pages.find import FIND
 from daemon.pages.found import CRYSTAL, SESSION
-from daemon.pages.line import LINE
-from daemon.pages.memory import MEMORY
+from daemon.pages.memory import LINE, MEMORY
 from daemon.pages.page import Page
 from daemon.pages.settings import SETTINGS
 from daemon.pages.sheet import WRONG

@@ -3,7 +3,7 @@
     python docs/window/pictures.py
 
 It wants Chromium (Debian's package chromium) and Playwright, which `make install` brings. The example's workspace is
-copied; notes that contradict what was dreamt make changes that wait.
+copied; notes that replace what was dreamt make changes that apply, and one that waits.
 """
 
 import os
@@ -31,6 +31,10 @@ AFTER = (
     "The staging server listens on port 9090",
     "Mira reviews pull requests on Thursdays",
 )
+NEW = (
+    "The release goes out on Wednesdays after 14:00",
+    "Customs data come weekly as XML, 40 to 61 MB",
+)
 
 
 def main() -> None:
@@ -48,26 +52,30 @@ def main() -> None:
             "XDG_CONFIG_HOME": f"{folder}/config",
             "XDG_RUNTIME_DIR": f"{folder}/run",
             "DREAMD_HTTP__PORT": str(PORT),
-            "DREAMD_DREAM__APPROVE": "{revise: ask}",
         }
         (place / "run").mkdir()
 
-        def dreamd(*words: str | Path) -> str:
+        def dreamd(*words: str | Path, **variables: str) -> str:
             command = [sys.executable, "-m", "daemon", *map(str, words)]
-            ended = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
+            known = environment | variables
+            ended = subprocess.run(command, env=known, cwd=ROOT, capture_output=True, text=True, check=False)
             return ended.stdout
 
         dreamd("init", workspace)
         serving = subprocess.Popen([sys.executable, "-m", "daemon", "serve"], env=environment, cwd=ROOT)
         try:
-            until(lambda: "version 1" in dreamd("status", workspace))
+            until(lambda: "nobody" not in dreamd("status", workspace))
             for note in BEFORE:
                 dreamd("note", "-w", workspace, note)
             dreamd("dream", workspace)
-            for old, note in zip(BEFORE, AFTER, strict=True):
+            for number, (old, note) in enumerate(zip(BEFORE, AFTER, strict=True)):
                 dreamd("note", "-w", workspace, note, "--replaces", old)
+                if not number:
+                    dreamd("dream", workspace, DREAMD_DREAM__ASK="all")
+            for note in NEW:
+                dreamd("note", "-w", workspace, note)
             dreamd("dream", workspace)
-            dreamd("feel", "achievement", "-w", workspace)
+            dreamd("bootstrap", "-w", workspace)
             with sync_playwright() as playwright:
                 options = ["--no-sandbox"] if os.geteuid() == 0 else []
                 browser = playwright.chromium.launch(executable_path=chromium, args=options)
@@ -91,16 +99,14 @@ def until(happened: Callable[[], bool]) -> None:
 
 def take(page: Page, root: str) -> None:
     """Each picture, as the documents name it."""
-    page.goto(f"{root}/review")
-    page.keyboard.press("j")
-    page.screenshot(path=HERE / "review.png")
+    page.goto(f"{root}/today")
+    page.screenshot(path=HERE / "today.png")
     page.goto(f"{root}/memory")
-    page.get_by_role("link", name="staging server").first.scroll_into_view_if_needed()
     page.get_by_role("link", name="staging server").first.click()
     page.wait_for_selector("#beside h1")
     page.screenshot(path=HERE / "memory.png")
-    page.goto(f"{root}/dream?version=2")
-    page.screenshot(path=HERE / "dream.png")
+    page.goto(f"{root}/dreams")
+    page.screenshot(path=HERE / "dreams.png")
 
 
 if __name__ == "__main__":
