@@ -107,15 +107,15 @@ def addresses(connection: http.client.HTTPConnection, cookie: str, name: str) ->
     """Yield every page, with something that is there where it wants one."""
 
     def first(page: str, key: str) -> str:
-        connection.request("GET", f"/w/{name}/{page}.json", headers={"Cookie": cookie})
+        connection.request("GET", f"/w/{name}/{page}", headers={"Cookie": cookie})
         found = re.search(rf'"{key}": ?"([^"]+)"', connection.getresponse().read().decode())
         return found[1] if found else ""
 
     wanted = {
-        "line": {"id": first("memory", "id")},
-        "dream": {"dream": first("dreams", "id")},
-        "crystal": {"id": first("crystals", "id")},
-        "session": {"session_id": first("sessions", "session_id")},
+        "line": {"id": first("memory.json", "id")},
+        "dream": {"dream": first("dreams.json", "id")},
+        "crystal": {"id": first("memory.json?all=true", "id")},
+        "session": {"session_id": first("memory.json", "session_id")},
     }
     for page in PAGES:
         fields = {key: one for key, one in wanted.get(page, {}).items() if one}
@@ -124,6 +124,7 @@ def addresses(connection: http.client.HTTPConnection, cookie: str, name: str) ->
     day = (utc_now() - timedelta(days=1)).date()
     for query in ("query=which+port+does+the+server+listen+on", "all=true", f"as_of={day}"):
         yield f"/w/{name}/memory?{query}"
+    yield f"/w/{name}/wrong?{urlencode({'line': wanted['line']['id']})}"
     yield "/"
 
 

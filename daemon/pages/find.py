@@ -18,6 +18,7 @@ from daemon.api.operations.search import memory_search
 from daemon.dream.standing import StandingLines
 from daemon.journal.summary import local_day, local_time, summary
 from daemon.pages.page import Act, Ask, Done, Page
+from daemon.pages.settings import GROUPS
 from daemon.pages.templates import query
 from state.search.dates import periods_in
 from state.text.words import normalise
@@ -59,7 +60,7 @@ def _every(ask: Ask, text: str) -> Iterator[Found]:
     standing = list(_lines(ask(lines), words))
     yield from standing[:_EACH]
     yield from _dreams(ask, text, words)
-    yield from (one for one in PLACES if _is_about(f"{one.label} {one.about}", words))
+    yield from (one for one in (*PLACES, *SETTINGS) if _is_about(f"{one.label} {one.about}", words))
     known = {one.label for one in standing}
     reply = ask(memory_search, text, _EACH, look=True)
     for hit in reply.hits if len(words[0]) > 1 else ():
@@ -89,6 +90,10 @@ PLACES: tuple[Found, ...] = (
     Found("page", "Dreams", "dreams", about="history, restore, cost, spend"),
     Found("page", "Everything that is remembered", "memory?all=true", about="crystals, memories, list"),
     Found("page", "Settings", "settings", about="model, budget, ask, connect, agents, schedule, time zone, doctor"),
+)
+
+SETTINGS = tuple(
+    Found("setting", label, f"settings#{key}", about=key) for rows in GROUPS.values() for key, label in rows.items()
 )
 
 

@@ -31,7 +31,7 @@ from state.text.words import counted
 Key = Annotated[str, Field(max_length=LONGEST_KEY)]
 Value = Annotated[str, Field(max_length=LONGEST_VALUE)]
 _MODEL, _WINDOW, _EMBEDDING = "model.name", "dream.context_window", "embeddings.model"
-_GROUPS = {
+GROUPS = {
     "What asks you": {
         "dream.ask": "Changes that need your yes",
         "dream.heard": "What an agent noted after it read a page",
@@ -75,7 +75,7 @@ def _settings(ask: Ask) -> Mapping[str, object]:
     by_key = {one.key: one for one in ask(configuration).entries}
     ask(connections)
     ask(choices)
-    groups = {title: [_setting(by_key[key], label) for key, label in rows.items()] for title, rows in _GROUPS.items()}
+    groups = {title: [_setting(by_key[key], label) for key, label in rows.items()] for title, rows in GROUPS.items()}
     return {"model": _setting(by_key[_MODEL], "The model"), "no_model": NO_MODEL, "groups": groups}
 
 

@@ -5,12 +5,14 @@ the characters that steer what is shown (directions, controls), and there is no 
 """
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
+from unicodedata import bidirectional
 from urllib.parse import quote, urlencode
 
 from markupsafe import Markup, escape
@@ -65,7 +67,7 @@ def environment() -> "Environment":
         auto_reload=False,
     )
     figures = (ago, soon, on_day, moment, number, usd, percent, counted, seconds)
-    texts = (short, prose, cut, mark, exact, query, rows, columns, how_likely, speaker, verdict)
+    texts = (short, prose, cut, mark, exact, query, rows, columns, how_likely, speaker, verdict, way)
     made.filters |= {one.__name__: one for one in (*figures, *texts)} | {"path": path_part}
     made.tests |= {"record": is_record, "table": is_table, "wide": is_wide}
     made.tests["moment"] = lambda value: isinstance(value, datetime)
@@ -92,6 +94,13 @@ def _finalized(value: object) -> object:
 def exact(value: object) -> Markup:
     """Return what a form sends back, without the signs that `visible` puts in: hidden fields, and texts to edit."""
     return escape(str(value).encode("utf-8", "replace").decode("utf-8"))
+
+
+def way(text: object) -> str:
+    """Return the direction of a text, by most of its letters: a foreign name at its beginning does not turn it."""
+    kinds = Counter(map(bidirectional, str(text or "")[:LONG]))
+    right, left = kinds["R"] + kinds["AL"], kinds["L"]
+    return "rtl" if right > left else "ltr" if left else "auto"
 
 
 def short(text: str, most: int = SHORT) -> str:

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markupsafe import Markup
 
-from daemon.pages.templates import ago, bar, environment, level, prose, short, visible
+from daemon.pages.templates import ago, bar, environment, level, prose, short, visible, way
 from state.text.words import counted
 from tests.daemon.pages.parsed import Parsed
 from tests.support.hostile_texts import ALL
@@ -178,3 +178,18 @@ def unquoted(source: str) -> list[str]:
             else:
                 inside = sign != ">"
     return found
+
+
+@pytest.mark.parametrize(
+    ("text", "direction"),
+    [
+        ("Ada prefers tea", "ltr"),
+        ("يفضل Ada الشاي في الصباح", "rtl"),
+        ("Ada تفضل الشاي في الصباح الباكر", "rtl"),
+        ("شاي is what Ada drinks in the morning", "ltr"),
+        ("12:30 – 14:00", "auto"),
+        ("", "auto"),
+    ],
+)
+def test_the_direction_of_a_text_is_that_of_most_of_its_letters(text: str, direction: str) -> None:
+    assert way(text) == direction
