@@ -113,7 +113,7 @@ def _beginning(text: str) -> str:
     if len(clause) <= _LONGEST_TOPIC:
         return clause
     head, space, _ = clause[:_LONGEST_TOPIC].rpartition(" ")
-    return f"{head if space else clause[:_LONGEST_TOPIC]} …"
+    return f"{head.rstrip(',;') if space else clause[:_LONGEST_TOPIC]} …"
 
 
 def _did(made: Version | None) -> str:

@@ -49,6 +49,7 @@ def test_what_it_was_about_are_the_short_beginnings_of_lines() -> None:
     assert topics(texts) == "Morning summaries; The XML parser is fixed; Standup is at 9:45 …"
     assert topics(("a word of " + "x" * 90,)) == "a word of …"
     assert topics(("y" * 90,)) == f"{'y' * 40} …"
+    assert topics(("by bus, " + "x" * 90,)) == "by bus …"
     assert topics(()) == ""
 
 
