@@ -15,7 +15,7 @@ from daemon.workspace.stores import utc_now
 from daemon.workspace.vector_index import Embedding
 from state.budget import Spend
 from state.dream import Reason
-from state.errors import DreamdError, FencedError, NotKeptError, StorageError, UsageError
+from state.errors import DreamdError, FencedError, NotKeptError, UsageError
 from state.fleet import InboxRow, Lease, Place
 from state.stores.disk.lock import Turn
 from state.stores.disk.workspace import contained
@@ -179,11 +179,9 @@ class Held:
         # Outside `quiet`: only those who wait for this commit wait for the object store.
         try:
             generation = self._generations.put(snapshot, self.place, self.lease.generation + 1, utc_now())
-        except FencedError:
-            self.lost = True
-            raise
-        except StorageError:
-            self.is_store_trusted = False
+        except DreamdError as error:
+            self.lost |= isinstance(error, FencedError)
+            self.is_store_trusted &= not self._around.objects.is_replaced
             raise
         self.is_store_trusted |= is_whole
         paid = self._paid_now()

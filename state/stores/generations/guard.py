@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TypeVar
 from uuid import uuid4
 
-from state.errors import ConfigError, ConflictError, DreamdError, NotFoundError, StorageError, UnreachableError
+from state.errors import ConfigError, ConflictError, DreamdError, NotFoundError, UnreachableError
 from state.stores.generations.objects import Objects, StoredObject
 
 MARK = "fleet"
@@ -108,7 +108,7 @@ class GuardedObjects:
         self._objects.put(key, content)
         if mark_of(self._objects) != self._mark:
             self.problem = _NOT_OURS
-            raise StorageError(_NOT_OURS, "restore it, or set fleet.objects right")
+            raise StoreAwayError(_NOT_OURS, "restore it, or set fleet.objects right")
 
     def _bounded(self, act: Callable[[], Result], *, is_look: bool = False) -> Result:
         """Do it in another thread, and wait for it while the store answers anybody. Raise UnreachableError."""

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from daemon.fleet.upkeep.status import fleet_status
+from state.stores.generations.guard import MARK
 from state.stores.generations.objects import open_objects
 from tests.daemon.fleet.running import OPERATOR, Door, Fleet
 from tests.daemon.fleet.test_deaths import items, remember
@@ -157,6 +158,20 @@ def test_a_store_that_is_emptied_takes_nothing_and_what_was_acknowledged_is_kept
         assert remember(process, token, place, "after") == 200
     assert items(fleet, place) == ["after", "before"]
     assert fleet.crystals(place) == ["acknowledged by the inbox"]
+
+
+def test_what_is_held_outlasts_a_store_that_comes_back_without_it(fleet: Fleet) -> None:
+    token, place = fleet.one()
+    with fleet.here() as door:
+        assert remember(door, token, place, "before") == 200
+        objects = open_objects(fleet.objects_url, {})
+        mark = objects.get(MARK)
+        objects.delete([one.key for one in objects.list("")])
+        until(lambda: door.process.objects.is_replaced, seconds=10)
+        objects.put(MARK, mark)
+        until(lambda: not door.process.objects.problem)
+        assert remember(door, token, place, "after") == 200
+    assert items(fleet, place) == ["after", "before"]
 
 
 def _cpu(pid: int) -> float:
