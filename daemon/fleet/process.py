@@ -47,7 +47,7 @@ from state.stores.fleet.inbox import Inbox
 from state.stores.fleet.leases import Condition, Leases
 from state.stores.fleet.registry import Places
 from state.stores.fleet.schedule import Schedule
-from state.stores.generations.guard import LOOK_SECONDS, GuardedObjects
+from state.stores.generations.guard import PROBE_SECONDS, GuardedObjects
 
 _MOST_PLACES, _PLACE_SECONDS = 100_000, 60.0
 _LOOK_SECONDS = 2.0
@@ -203,7 +203,7 @@ class FleetProcess:
         self.lifetime.start()
         every(_LOOK_SECONDS, "round", self._look, self.stopping)
         every(5 * _LOOK_SECONDS, "round", self.desk.drop_lost, self.stopping)
-        every(LOOK_SECONDS, "store", self._look_at_store, self.stopping)
+        every(PROBE_SECONDS, "store", self._probe_store, self.stopping)
 
     def _condition(self) -> Condition:
         return Condition(len(self.desk.all()), self.work.dreaming, self.objects.problem)
@@ -213,9 +213,9 @@ class FleetProcess:
         if minutes := self.config.embeddings.idle_minutes:
             self._embedding.rest(minutes * 60)
 
-    def _look_at_store(self) -> None:
+    def _probe_store(self) -> None:
         before = self.objects.problem
-        self.objects.look()
+        self.objects.probe()
         now = self.objects.problem
         if now and not before:
             logs.get().error("objects_unreachable", why=now)

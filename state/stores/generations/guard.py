@@ -1,10 +1,10 @@
-"""Guard: the fleet's object store as one process uses it: every wait is bounded, and only the own store is written.
+"""Guard: a circuit breaker around the fleet's object store: no caller waits for a store that does not answer.
 
-    caller ──> guard ──> store          a look for the fleet's mark, once a second
+    caller ──> guard ──> store          once a second a probe reads the fleet's mark
                  │
-                 └── after a silence of 2.75 s, or without the mark: all are told at once, one look goes on trying
+                 └── after 2.75 s without an answer, or without the mark: callers fail at once, the probe goes on
 
-The mark says whose store it is. It is read after each write: a store that was emptied or exchanged has taken nothing.
+The mark says whose store it is. It is also read after each write: a store that was emptied or replaced takes none.
 """
 
 import time
@@ -18,8 +18,8 @@ from state.stores.generations.objects import Objects, StoredObject
 
 MARK = "fleet"
 """The object that holds the ids of the fleet and of this store."""
-LOOK_SECONDS = 1.0
-# Longer than two looks: a long transfer is none, as looks succeed meanwhile.
+PROBE_SECONDS = 1.0
+# Longer than two probes, which succeed during a long transfer.
 _SILENT_SECONDS = 2.75
 _STEP_SECONDS = 0.1
 _AT_ONCE = 256
@@ -57,7 +57,7 @@ class StoreAwayError(UnreachableError):
 
 
 class GuardedObjects:
-    """A store of objects for one process, any thread; `look` is called once a second by a thread of its own."""
+    """A store of objects for one process, any thread; `probe` is called once a second by a thread of its own."""
 
     def __init__(self, objects: Objects, mark: str) -> None:
         self._objects = objects
@@ -77,10 +77,10 @@ class GuardedObjects:
         if self.problem:
             raise StoreAwayError(self.problem, "try again soon")
 
-    def look(self) -> None:
+    def probe(self) -> None:
         """Ask for the mark. It is the only request that is made while the store is away."""
         try:
-            found = self._bounded(lambda: mark_of(self._objects), is_look=True)
+            found = self._bounded(lambda: mark_of(self._objects), is_probe=True)
         except DreamdError:
             self.problem = self.problem or _AWAY
         else:
@@ -110,16 +110,16 @@ class GuardedObjects:
             self.problem = _NOT_OURS
             raise StoreAwayError(_NOT_OURS, "restore it, or set fleet.objects right")
 
-    def _bounded(self, act: Callable[[], Result], *, is_look: bool = False) -> Result:
+    def _bounded(self, act: Callable[[], Result], *, is_probe: bool = False) -> Result:
         """Do it in another thread, and wait for it while the store answers anybody. Raise UnreachableError."""
-        if not is_look:
+        if not is_probe:
             self.require()
         began, request = time.monotonic(), self._threads.submit(act)
         while not request.done():
             left = max(began, self._answered_at) + _SILENT_SECONDS - time.monotonic()
             if left <= 0:
                 self.problem = self.problem or _AWAY
-            if left <= 0 or (self.problem and not is_look):
+            if left <= 0 or (self.problem and not is_probe):
                 request.cancel()
                 raise StoreAwayError(self.problem or _AWAY, "try again soon")
             wait([request], min(left, _STEP_SECONDS))

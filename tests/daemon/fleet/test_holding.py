@@ -277,7 +277,7 @@ def test_a_store_that_is_away_is_told_without_the_operators_words(fleet: Fleet, 
     assert "still taken" in door.bootstrap(token, "one")  # what is at hand is read
     answer = door.do(token, place, "session_open", session_id="s1")
     assert answer.status == 503
-    assert answer.code in ("UNKNOWN_OUTCOME", "UNREACHABLE")  # the second: a look came before it
+    assert answer.code in ("UNKNOWN_OUTCOME", "UNREACHABLE")  # the second: a probe came first
     door.process.desk.find(place.id).lost = True  # type: ignore[union-attr]
     answer = door.ask(token, "GET", "/v1/workspaces/one/memory_bootstrap")
     assert (answer.status, answer.json["error"]) == (503, "the service cannot do this now; try again")
