@@ -126,7 +126,7 @@ class Cold:
         lease = leases.take(self.place.id, self.process.lifetime.id)
         generations = Generations(self.objects, self.place.prefix)
         taken = generations.take(folder)
-        number = generations.put(taken, self.place, 1, utc_now())
+        number = generations.put(taken, self.place, 1)
         leases.release(leases.commit(lease, Commit(number, taken.bytes)))
         return taken.bytes
 

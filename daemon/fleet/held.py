@@ -178,7 +178,7 @@ class Held:
             due_in = self.due_in()
         # Outside `quiet`: only those who wait for this commit wait for the object store.
         try:
-            generation = self._generations.put(snapshot, self.place, self.lease.generation + 1, utc_now())
+            generation = self._generations.put(snapshot, self.place, self.lease.generation + 1)
         except DreamdError as error:
             self.lost |= isinstance(error, FencedError)
             self.is_store_trusted &= not self._around.objects.is_replaced

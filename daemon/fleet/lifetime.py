@@ -76,13 +76,13 @@ class Lifetime(Session):
         """Wait until no other process has the address; one that died is gone in seconds. Raise ConfigError."""
         first = rival = self.rival()
         while first is not None and rival is not None:
-            if rival.id == first.id and rival.seen_at > first.seen_at:  # it lives
+            if rival["id"] == first["id"] and rival["seen_at"] > first["seen_at"]:  # it lives
                 raise ConfigError(
-                    f"another process of the fleet, on {rival.host}, has the address {self.address}",
+                    f"another process of the fleet, on {rival['host']}, has the address {self.address}",
                     "set fleet.host or fleet.address to where others reach this one",
                 )
             time.sleep(_LOOK_SECONDS)
-            first, rival = first if rival.id == first.id else rival, self.rival()
+            first, rival = first if rival["id"] == first["id"] else rival, self.rival()
 
     def drain(self) -> None:
         """Report that the process is about to end; without PostgreSQL only to those who ask it."""

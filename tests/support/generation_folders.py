@@ -34,7 +34,7 @@ def make_folder(root: Path, rows: int = 20) -> Path:
 
 def put(generations: Generations, root: Path, number: int, *, whole: bool = False) -> int:
     """Commit the folder's current state as this generation; return its number."""
-    return generations.put(generations.take(root, whole=whole), PLACE, number, NOW)
+    return generations.put(generations.take(root, whole=whole), PLACE, number)
 
 
 def bring_up(objects: Objects, folder: Path, number: int) -> None:

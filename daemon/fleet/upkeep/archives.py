@@ -157,7 +157,7 @@ def _put(connections: Connections, place: Place, root: Path) -> tuple[int, int]:
     lease, taken = Lease(place, uuid4(), 0, utc_now()), generations.take(root)
     generations.close()
     try:
-        number = generations.put(taken, place, 1, utc_now())
+        number = generations.put(taken, place, 1)
         leases.commit(lease, Commit(number, taken.bytes, due_in=timedelta(0)))
     except FencedError:
         raise ConflictError(f"workspace {place.name} holds something by now", "choose another name") from None

@@ -74,15 +74,6 @@ class Process:
         return not (self.alive or self.draining)
 
 
-@dataclass(frozen=True, slots=True)
-class Rival:
-    """A process with the address of another one, and its last word."""
-
-    id: UUID
-    host: str
-    seen_at: datetime
-
-
 _BEAT = """
 INSERT INTO processes (id, kind, address, host, version, slots, owned, dreaming, problem)
 VALUES (%(id)s, 'serve', %(address)s, %(host)s, %(version)s, %(slots)s, %(owned)s, %(dreaming)s, %(problem)s)
@@ -150,10 +141,9 @@ class Session:
         now: datetime = row["now"]
         return now
 
-    def rival(self) -> Rival | None:
-        """Return a living process that has this one's address, and has had it for longer."""
-        values = {"id": self.id, "address": self.address}
-        return next(iter(self.database.all(Rival, _RIVAL, values)), None)
+    def rival(self) -> dict[str, Any] | None:
+        """Return the id, host and last word of a living process that has had this one's address for longer."""
+        return self.database.row(_RIVAL, {"id": self.id, "address": self.address})
 
     def drain(self) -> None:
         """Stop new work from being given to the process. Raise UnreachableError."""

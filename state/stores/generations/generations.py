@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO
 from uuid import uuid4
@@ -99,7 +98,7 @@ class Generations:
             files[name] = (StoredFile(len(found), mtime_ns), []) if is_known else whole_file(found, mtime_ns)
         return Taken(files, self._chain if is_change else (), digests, mark)
 
-    def put(self, taken: Taken, place: Place, number: int, now: datetime) -> int:
+    def put(self, taken: Taken, place: Place, number: int) -> int:
         """Commit what was taken as the generation with this number, durably; return its number.
 
         The number is a higher one if an earlier put of this writer, whose answer was lost, has taken it. Raise
@@ -108,7 +107,7 @@ class Generations:
         names = place.tenant_name, place.name
         while True:
             key = key_of(self._prefix, number)
-            content = encoded(self._writer, names, number, now, taken.before, taken.files)
+            content = encoded(self._writer, names, number, taken.before, taken.files)
             try:
                 self._objects.put(key, content)
             except ConflictError:

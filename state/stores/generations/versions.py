@@ -17,7 +17,6 @@ import struct
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Annotated, NamedTuple
 
 from pydantic import Field
@@ -70,7 +69,6 @@ class _Head:
     writer: str
     place: tuple[str, str]
     number: _Number
-    at: datetime
     before: _Objects
     files: tuple[tuple[str, _Number, _Time, _Spans], ...]
 
@@ -87,7 +85,6 @@ class Version:
     writer: str
     tenant: str
     workspace: str
-    at: datetime
     before: tuple[Part, ...]
     files: Mapping[str, StoredFile] = field(repr=False)
     blocks: memoryview = field(repr=False)
@@ -168,7 +165,6 @@ def encoded(
     writer: str,
     names: tuple[str, str],
     number: int,
-    at: datetime,
     before: tuple[Part, ...],
     files: Mapping[str, tuple[StoredFile, Sequence[bytes]]],
 ) -> bytes:
@@ -176,7 +172,7 @@ def encoded(
     if sum(file.size for file, _ in files.values()) > MOST_BYTES:
         raise StorageError(f"{names[1]} is larger than {MOST_BYTES:,} bytes", "forget what is needed no more")
     rows = tuple((name, one.size, one.mtime_ns, one.spans) for name, (one, _) in files.items())
-    head = encode(_Head(_FORMAT, writer, names, number, at, before, rows)).encode()
+    head = encode(_Head(_FORMAT, writer, names, number, before, rows)).encode()
     packing = zlib.compressobj(1)
     parts = [packing.compress(_LENGTH.pack(len(head)) + head)]
     parts += [packing.compress(content) for _, contents in files.values() for content in contents]
@@ -206,7 +202,7 @@ def decoded(content: bytes, key: str) -> Version:
     before = tuple(Part(*one) for one in head.before)
     if any(one.number >= head.number for one in before):
         raise damaged(key, "it builds on a later one")
-    return Version(key, part_of(head.number, content), head.writer, *head.place, head.at, before, files, blocks)
+    return Version(key, part_of(head.number, content), head.writer, *head.place, before, files, blocks)
 
 
 def damaged(key: str, what: str) -> StorageError:

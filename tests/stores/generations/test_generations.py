@@ -159,7 +159,7 @@ def test_of_a_small_change_the_log_alone_is_read(
             found.clear()
             taken = generations.take(here)
             assert [one is None for one in found] == [is_read_whole], change
-            generations.put(taken, PLACE, number, NOW)
+            generations.put(taken, PLACE, number)
             bring_up(folder_store, tmp_path / "there", number)
             assert rows(tmp_path / "there" / STATE) == reader.execute("SELECT * FROM texts ORDER BY id").fetchall()
         generations.close()
@@ -183,7 +183,7 @@ def test_an_own_commit_whose_answer_was_lost_is_passed_and_not_doubled(objects: 
     put(generations, here, 1)
     write_rows(here, ["of the lost answer"])
     taken = generations.take(here)
-    objects.put(key_of(PREFIX, 2), encoded(generations._writer, ("acme", "notes"), 2, NOW, taken.before, taken.files))
+    objects.put(key_of(PREFIX, 2), encoded(generations._writer, ("acme", "notes"), 2, taken.before, taken.files))
     write_rows(here, ["and more"])
     assert put(generations, here, 2) == 3
     bring_up(objects, here.parent / "there", 3)

@@ -77,7 +77,6 @@ NAMES = [
         *(lambda plain, name=name: plain["files"].append([name, 0, 0, []]) for name in NAMES),
         lambda plain: plain.update(format=6),
         lambda plain: plain.update(number=2),
-        lambda plain: plain.update(at="yesterday"),
         lambda plain: plain.update(place=["acme"]),
         lambda plain: plain.pop("files"),
         lambda plain: plain["files"].append(plain["files"][0]),

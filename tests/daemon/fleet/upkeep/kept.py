@@ -37,7 +37,7 @@ class Kept(Fleet):
         taken = generations.take(root)
         generations.close()
         number = number or (newest.number if newest is not None else 0) + 1
-        return generations.put(taken, place, number, at or datetime.now(UTC)), taken.bytes
+        return generations.put(taken, place, number), taken.bytes
 
     def commit(self, place: Place, *notes: str, spent: Spend | None = None, taken: tuple[int, ...] = ()) -> int:
         """Hold the workspace, add these notes and commit."""
