@@ -50,7 +50,7 @@ _STEPS = {
 }
 _ORIGINS = {
     "scratch": "a note",
-    "session": "a transcript",
+    "session": "a conversation",
     "seed": "an earlier MEMORY.md",
     "dream": "a dream",
     "working": "working memory",

@@ -11,6 +11,8 @@ from daemon.workspace.stores import Store, open_readonly
 from state.stores.disk.lock import Holder, present_holder
 from state.stores.disk.workspace import Workspace
 
+_LATEST = 20  # runs that are looked through
+
 
 def follow_elsewhere(
     workspace: Workspace, config: Config, holder: Holder, on_step: Callable[[Step], None]
@@ -35,8 +37,10 @@ def follow_elsewhere(
 
 
 def _outcome(store: Store, since: datetime) -> Outcome | None:
-    run = next(iter(store.ledger.runs(1)), None)
-    if run is None or run.version is None or run.ended_at is None or run.ended_at < since:
+    # Another process that followed it may have looked for what is new since, and found nothing.
+    ended = (run for run in store.ledger.runs(_LATEST) if run.ended_at is not None and run.ended_at >= since)
+    run = next((run for run in ended if run.outcome != "skipped"), None)
+    if run is None or run.version is None:
         return None
     pending = store.notes.count()
     return Outcome(

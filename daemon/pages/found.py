@@ -10,6 +10,7 @@ from daemon.api.operations import sessions
 from daemon.api.operations.crystals import crystal, crystals, supersede
 from daemon.api.operations.request import Request
 from daemon.api.operations.search import SearchHit, memory_search
+from daemon.api.words import origin_words, trust_words
 from daemon.pages.page import Act, Ask, Cursor, Day, Done, Page, Undo, start_of_day
 from daemon.pages.templates import short
 from daemon.pages.today import Beside
@@ -32,20 +33,8 @@ _REASONS: Mapping[str, str] = {
     "instruction": "it tells your agent what to do whenever something is asked",
     "reply": "an agent's reply is no answer to what a person said: it counts less",
 }
-_VOICES: Mapping[str, str] = {
-    Trust.OWNER: "you",
-    Trust.AGENT: "your agent",
-    Trust.TOOL: "a tool",
-    Trust.WEB: "a web page",
-}
-_ORIGINS: Mapping[str, str] = {
-    Origin.SCRATCH: "a note",
-    Origin.SESSION: "a conversation",
-    Origin.SEED: "from before dreamd",
-    Origin.DREAM: "made in a dream",
-    Origin.WORKING: "kept from a session",
-    Origin.LINE: "was a line of MEMORY.md",
-}
+_VOICES: Mapping[str, str] = {one: trust_words(one) for one in Trust}
+_ORIGINS: Mapping[str, str] = {one: origin_words(one) for one in Origin}
 _FINDERS: Mapping[str, str] = {
     Cause.DREAM: "a dream",
     Cause.SESSION: "what was said in a conversation",

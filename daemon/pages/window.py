@@ -222,7 +222,9 @@ class _Handlers:
         place, status = self._place(request), await self._workers.run(self._machines)
         if _wants_json(request):
             return _json({"fleet": status})
-        return _html(_rendered("machines", "Fleet", place, utc_now(), fleet=status))
+        return _html(
+            _rendered("machines", "Fleet", place, local(utc_now(), place.zone), fleet=on_clock(status, place.zone))
+        )
 
     async def page(self, request: Request) -> Response:
         """Answer with a page of a workspace, a part of it, or its replies as JSON."""
@@ -406,7 +408,7 @@ def _rendered(name: str, title: str, place: Place, now: datetime | None = None, 
         "title": title,
     }
     every = {**frame, "static": static_address(), "navigation": NAVIGATION, **values}
-    return rendered(f"{name}.html", on_clock(every, place.zone), fragment=place.fragment)
+    return rendered(f"{name}.html", every, fragment=place.fragment)
 
 
 def _page(page: Page, query: Fields, ask: Ask, place: Place, done: Done | None) -> str:
@@ -468,7 +470,7 @@ def _workspaces(status: "DaemonStatus", place: Place, start: int) -> str:
     )
     end = start + MOST_WORKSPACES
     shown = {"daemon": status.daemon, "rows": rows[start:end], "more": len(rows[end:]), "next_start": end}
-    return _rendered("fleet", "Workspaces", place, utc_now(), **shown)
+    return _rendered("fleet", "Workspaces", place, local(utc_now(), place.zone), **on_clock(shown, place.zone))
 
 
 def _wants_nobody(info: "WorkspaceInfo", status: "Status | None") -> bool:

@@ -429,7 +429,7 @@ def holder(here: Path) -> Iterator[subprocess.Popen[bytes]]:
 def test_a_holder_that_lives_is_named_and_one_that_is_dead_is_none(
     dreamd: Caller, here: Path, holder: subprocess.Popen[bytes]
 ) -> None:
-    for command in ("dream", "feel reward", "restore 1"):
+    for command in ("feel reward", "restore 1"):
         one_line(
             dreamd(*command.split(), "-w", here), 5, f"process {holder.pid} ('dreamd dream' on ", f"kill {holder.pid}"
         )

@@ -114,7 +114,7 @@ def test_when_the_configuration_says_so_a_bad_answer_ends_in_a_dream_without_the
     ended = dreamd("dream", workspace.root)
     assert ended.status == 0, ended.err
     assert server.count == 3
-    assert "extractive after openai/scripted: 3 calls" in ended.out
+    assert "without a model after openai/scripted: 3 calls" in ended.out
     assert_ended(workspace, before, status=0, news=True)
 
 

@@ -441,10 +441,10 @@ def test_a_command_writes_a_dream_and_says_what_is_wrong_with_it(home: Home, *, 
         notes = noted(workspace, repairs(3))
         assert f"{name} is asked with {program}: at most 5 calls" in home.dreamd("doctor", workspace.root).out
         shown = home.dreamd("dream", workspace.root, "--dry-run")
-        assert (shown.status, "gather" in shown.err, lived.lines(workspace)) == (0, True, [])
+        assert (shown.status, "gathered" in shown.err, lived.lines(workspace)) == (0, True, [])
         dreamt = home.dreamd("dream", workspace.root)
         assert dreamt.status == 0, dreamt.err
-        assert all(f"  {step} " in dreamt.err for step in ("gather", "synthesize", "guard", "evict", "commit"))
+        assert all(f"  {step} " in dreamt.err for step in ("gathered", "answered", "checked", "made room", "saved"))
         assert re.search(rf"{name}: 1 call, [\d,]+ tokens, price not known, 3 notes", dreamt.out), dreamt.out
         words, prompt = json.loads(seen.read_text())
         assert (words, all(note in prompt for note in notes)) == (["-m", "of mine"], True)

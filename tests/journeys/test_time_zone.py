@@ -84,7 +84,7 @@ def test_the_window_and_http_show_the_daemons_zone_and_json_is_utc(home: Home) -
         cookie = headers["Set-Cookie"].partition(";")[0]
         place = f"/w/{name_of(workspace.root)}"
         _, page, _ = over_tcp(port, f"{place}/dream?version=1", Cookie=cookie, Accept="text/html")
-        assert re.search(rf"Dream of {here:%Y-%m-%d} [\d:]+ [+-]\d\d", page), page
+        assert f'<p class="quiet">{here:%a} {here.day} {here:%b}, ' in page
         _, reply, _ = over_tcp(port, f"{place}/dreams.json", Cookie=cookie)
         (run,) = (one["run"] for one in json.loads(reply)["dreams"]["dreams"] if one["run"]["outcome"] == "committed")
         assert run["started_at"].endswith("Z")

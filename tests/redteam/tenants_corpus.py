@@ -104,6 +104,7 @@ FILLED: dict[str, Any] = {
     "id": "0" * 32,
     "dream": "20260101T000000000000Z",
     "version": 1,
+    "as_of": "2026-01-02",
     "verdict": "decline",
     "changes": [{"action": "delete", "line": "L1", "expected": "x"}],
     "digest": "0" * 64,

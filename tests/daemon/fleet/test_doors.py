@@ -56,7 +56,7 @@ def test_a_workspace_has_a_time_zone_of_its_own(fleet: Fleet, door: Here) -> Non
     door.note(token, "a", "The kettle was mended.")
     assert door.ask(token, "POST", "/v1/workspaces/a/dream_now", {}).status == 200
     history = "/v1/workspaces/a/history?as=text"
-    assert " IST  dream" in door.ask(token, "GET", history).body.decode()
+    assert "when (IST)" in door.ask(token, "GET", history).body.decode()
     changed = door.ask(token, "PATCH", "/v1/workspaces/a", {"timezone": "America/New_York"})
     assert changed.json == {"name": "a", "timezone": "America/New_York"}
     assert re.search(" E[SD]T  dream", door.ask(token, "GET", history).body.decode())

@@ -179,7 +179,7 @@ def test_the_file_of_a_day_has_struck_out_what_is_gone_and_pale_what_came_later(
     assert "came later: " + DAYS[5] in text_of(page)
     assert "Add a line" not in text_of(page)
     line = re.search(
-        rf'<a class="line-text" href="/w/{full.name}/(line\?id=L\d+)"[^>]*><span dir="auto">{GONE}',
+        rf'<a class="line-text" href="/w/{full.name}/(line\?id=L\d+)"[^>]*><span dir="ltr">{GONE}',
         page.body.decode(),
     )
     assert line
