@@ -46,7 +46,7 @@ from state.fleet import Place, Token, is_name
 from state.stores.fleet.inbox import Inbox
 from state.stores.fleet.leases import Condition, Leases
 from state.stores.fleet.registry import Places
-from state.stores.fleet.schedule import Schedule
+from state.stores.fleet.schedule import ANYBODYS_QUEUE, Schedule
 from state.stores.generations.guard import PROBE_SECONDS, GuardedObjects
 
 _MOST_PLACES, _PLACE_SECONDS = 100_000, 60.0
@@ -193,8 +193,8 @@ class FleetProcess:
 
     @property
     def queue(self) -> str:
-        """Return the name of the job queue for workspaces that this process holds."""
-        return f"w{self.lifetime.id.hex}"
+        """Return the name of the job queue for workspaces that this process holds; everybody's once it is to end."""
+        return ANYBODYS_QUEUE if self.lifetime.is_draining else f"w{self.lifetime.id.hex}"
 
     # ------------------------------------------------------------ start and end
 

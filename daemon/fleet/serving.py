@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable
 from contextlib import closing, suppress
@@ -88,7 +89,8 @@ async def _serve(process: "FleetProcess", config: Config, listener: Listener, op
     await asyncio.to_thread(retry_until_reachable, process.start)
     fleet = config.fleet
     jobs = process.work.run_job
-    queue = job_queue(fleet.database, fleet.dreams_at_once, process.queue, jobs, process.stopping)
+    ending, grace = threading.Event(), fleet.drain_seconds + _STOP_SECONDS + 1.0
+    queue = job_queue(fleet.database, fleet.dreams_at_once, process.queue, jobs, ending, grace)
     queue.start()
     every(1.0, "sweep", Sweeper(process.database).sweep, process.stopping)
     every(15.0, "removal", partial(delete_late, process.database, process.objects), process.stopping)
@@ -99,6 +101,7 @@ async def _serve(process: "FleetProcess", config: Config, listener: Listener, op
         group.create_task(serve_doors(process, listener, operators, closing))
         await stop.wait()
         logs.get().info("stop_begun", dreaming=process.work.dreaming)
+        ending.set()
         await _drain(process, fleet.drain_seconds, hurry)
         began = time.monotonic()
         stopping = group.create_task(asyncio.to_thread(process.stop, _STOP_SECONDS))

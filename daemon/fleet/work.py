@@ -204,11 +204,17 @@ def _wait_after(error: DreamdError) -> timedelta:
 
 
 def job_queue(
-    url: str, size: int, own_queue: str, run: Callable[[int, str], None], stopping: threading.Event
+    url: str,
+    size: int,
+    own_queue: str,
+    run: Callable[[int, str], None],
+    stopping: threading.Event,
+    grace_seconds: float = 8.0,
 ) -> threading.Thread:
     """Return a thread in which Procrastinate calls `run(workspace, reason)` for each job, in a thread of its own.
 
-    `own_queue`: the queue of jobs for workspaces that this process holds.
+    `own_queue`: the queue of jobs for workspaces that this process holds. After `stopping` it takes no job, and those
+    under way have so long to end.
     """
     for name in ("procrastinate", "psycopg.pool"):  # our own log reports their errors
         logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -227,7 +233,7 @@ def job_queue(
             try:
                 async with app.open_async():
                     is_told = False
-                    await _take_jobs(app, size, own_queue, stopping)
+                    await _take_jobs(app, size, own_queue, stopping, grace_seconds)
             except Exception as error:  # noqa: BLE001 - the database was unreachable; try again
                 if not (stopping.is_set() or is_told):
                     logs.get().warning("queue_interrupted", error=error)
@@ -238,7 +244,7 @@ def job_queue(
     return threading.Thread(target=lambda: asyncio.run(serve()), name="queue", daemon=True)
 
 
-async def _take_jobs(app: App, size: int, own_queue: str, stopping: threading.Event) -> None:
+async def _take_jobs(app: App, size: int, own_queue: str, stopping: threading.Event, grace_seconds: float) -> None:
     """Take jobs until the process stops."""
     task = asyncio.create_task(
         app.run_worker_async(
@@ -250,7 +256,7 @@ async def _take_jobs(app: App, size: int, own_queue: str, stopping: threading.Ev
             install_signal_handlers=False,
             update_heartbeat_interval=10.0,
             stalled_worker_timeout=120.0,
-            shutdown_graceful_timeout=8.0,
+            shutdown_graceful_timeout=grace_seconds,
         )
     )
     try:

@@ -89,6 +89,14 @@ AND p.started_at <= coalesce((SELECT started_at FROM processes WHERE id = %(id)s
 ORDER BY p.started_at LIMIT 1
 """
 
+# The names of queues are those of `state.stores.fleet.schedule`.
+_DRAIN = """
+WITH passed_on AS (
+    UPDATE procrastinate_jobs SET queue_name = 'fleet'
+    WHERE queue_name = 'w' || replace(%(id)s::text, '-', '') AND status = 'todo')
+UPDATE processes SET draining = true WHERE id = %(id)s
+"""
+
 # The row stays for an hour, as that of a process that died does; that one is not draining.
 _END = """
 WITH gone AS (
@@ -146,8 +154,8 @@ class Session:
         return self.database.row(_RIVAL, {"id": self.id, "address": self.address})
 
     def drain(self) -> None:
-        """Stop new work from being given to the process. Raise UnreachableError."""
-        self.database.rows("UPDATE processes SET draining = true WHERE id = %(id)s", {"id": self.id})
+        """Stop new work from being given to the process, and give its waiting jobs to all. Raise UnreachableError."""
+        self.database.rows(_DRAIN, {"id": self.id})
 
     def end(self) -> None:
         """End cleanly: free what the process held at once. Raise UnreachableError."""

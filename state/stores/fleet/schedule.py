@@ -83,7 +83,7 @@ deferred AS (
         CASE WHEN l.id IS NULL THEN '{ANYBODYS_QUEUE}' ELSE 'w' || replace(l.id::text, '-', '') END, '{WORK}', 0,
         NULL, 'ws-' || m.id, jsonb_build_object('workspace', m.id, 'reason', ''), NULL
         )::procrastinate_job_to_defer_v1)) AS jobs
-    FROM marked m LEFT JOIN living l ON l.id = m.owner WHERE m.chosen AND NOT EXISTS (
+    FROM marked m LEFT JOIN living l ON l.id = m.owner AND NOT l.draining WHERE m.chosen AND NOT EXISTS (
         SELECT 1 FROM procrastinate_jobs j WHERE j.status = 'todo' AND j.queueing_lock = 'ws-' || m.id)
     HAVING count(*) > 0)
 SELECT (SELECT count(*) FROM due) AS looked, (SELECT count(*) FROM deferred) AS deferred

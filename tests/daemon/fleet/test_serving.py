@@ -35,3 +35,25 @@ def test_a_process_that_is_interrupted_does_not_drain(fleet: Fleet) -> None:
     with fleet.process() as process:
         process.process.send_signal(signal.SIGINT)
         assert process.process.wait(60) == 0
+
+
+def test_a_process_that_drains_begins_no_job_and_leaves_it_to_others(fleet: Fleet) -> None:
+    token, place = fleet.one()
+    fleet.settings = {"fleet": {"drain_seconds": 300}, "dream": {"min_chunks": 1}}
+    with fleet.process() as first:
+        assert (
+            first.do(token, place, "working_memory_add", session_id="s1", content="x", priority="low").status == 200
+        )
+        assert fleet.row(place)["owner"] == (first.row or {})["id"]
+        first.process.send_signal(signal.SIGTERM)
+        until(lambda: (first.row or {})["draining"])
+        with fleet.process() as second:
+            fleet.note(place, "Ada prefers tea")
+            fleet.put(place, kind="session_end")
+            until(lambda: "job_put_off" in second.log)  # the first one holds the workspace
+            first.process.send_signal(signal.SIGTERM)
+            until(lambda: not fleet.waiting(place))
+            until(lambda: fleet.row(place)["queued_at"] is None)
+        assert "dream_committed" not in first.log
+    assert fleet.row(place)["failures"] == 0
+    assert fleet.crystals(place) == ["Ada prefers tea"]

@@ -273,3 +273,20 @@ def spend(fleet: Fleet, place: Place, day: date, tokens: int) -> None:
         " VALUES (%(day)s, %(tenant)s, %(workspace)s, %(tokens)s)",
         {"day": day, "tenant": place.tenant, "workspace": place.id, "tokens": tokens},
     )
+
+
+def test_a_process_that_drains_gets_no_job_and_its_waiting_ones_are_everybodys(fleet: Fleet) -> None:
+    fleet.live()
+    owner = fleet.owner
+    assert owner is not None
+    waits, comes = fleet.place(), fleet.place()
+    for place in (waits, comes):
+        fleet.lease(place)
+    fleet.schedule.queue(waits.id, queue=f"w{owner.hex}")
+    fleet.sessions[owner].drain()
+    fleet.stand_in()  # another one has slots
+    fleet.note(comes, "tea")
+    fleet.database.rows("UPDATE workspaces SET due_at = clock_timestamp() WHERE id = %(id)s", {"id": comes.id})
+    fleet.schedule.queue_due(10)
+    jobs = fleet.database.rows("SELECT queueing_lock, queue_name FROM procrastinate_jobs ORDER BY id")
+    assert [tuple(job.values()) for job in jobs] == [(waits.handle, ANYBODYS_QUEUE), (comes.handle, ANYBODYS_QUEUE)]
