@@ -56,11 +56,12 @@ def main() -> None:
     parser.add_argument("--folder", type=Path)
     arguments = parser.parse_args()
     with home(None) as place:
-        os.environ |= environment(place)
-        root = (arguments.folder or place) / "memory"
+        kept = arguments.folder or place
+        os.environ |= environment(place, XDG_DATA_HOME=str(kept / "data"))
+        root = kept / "memory"
         workspace = init_workspace(root)
         fill(workspace, arguments.crystals, arguments.dreams)
-        with daemon(place, [workspace], DREAMD_HTTP__PORT=str(PORT)) as running:
+        with daemon(place, [workspace], DREAMD_HTTP__PORT=str(PORT), XDG_DATA_HOME=str(kept / "data")) as running:
             running.settle()
             url = urlsplit(running.client.post("/v1/login", {"workspace": name_of(workspace.root)})["url"])
             print(f"{arguments.crystals:,} crystals, {arguments.dreams:,} dreams; {machine()}")

@@ -7,6 +7,7 @@ invisible characters are escaped.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from datetime import datetime, tzinfo
+from functools import cache
 from typing import Any
 
 from daemon.observability.printable import visible
@@ -71,12 +72,18 @@ def quoted(mark: str, text: str) -> Iterator[str]:
     yield from (f"   | {row}" for row in more)
 
 
+@cache
+def _given_fields(kind: type) -> tuple[str, ...]:
+    """Return the fields with which a dataclass is made."""
+    return tuple(one.name for one in fields(kind) if one.init)
+
+
 def on_clock(value: Any, zone: tzinfo) -> Any:  # noqa: ANN401 - any reply there is
     """Return a value with every moment in it on the zone's clock; the value itself if it has none."""
-    if isinstance(value, datetime):
-        return local(value, zone) if value.tzinfo else value
+    if value is None or isinstance(value, datetime | str | int | float):
+        return local(value, zone) if isinstance(value, datetime) and value.tzinfo else value
     if is_dataclass(value) and not isinstance(value, type):
-        given = {one.name: getattr(value, one.name) for one in fields(value) if one.init}
+        given = {name: getattr(value, name) for name in _given_fields(type(value))}
         new = {name: on_clock(one, zone) for name, one in given.items()}
         changed = {name: one for name, one in new.items() if one is not given[name]}
         return replace(value, **changed) if changed else value

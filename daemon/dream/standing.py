@@ -79,8 +79,8 @@ class SectionLines:
 class StandingLines:
     """MEMORY.md as it is now. `version` is the last one; an agent is given `characters` of it, `budget` at most.
 
-    `digest` is the SHA-256 of the file, empty without one. `more` counts the headings and lines after these.
-    `problems`: why these lines are not those of the file, if they are not.
+    `digest` is the SHA-256 of the file, empty without one. `more` counts the headings and lines after these, `count`
+    the lines of the seven sections. `problems`: why these lines are not those of the file, if they are not.
     """
 
     version: int
@@ -90,10 +90,13 @@ class StandingLines:
     sections: tuple[SectionLines, ...]
     more: int
     problems: tuple[str, ...]
+    count: int = 0
 
 
-def standing_lines(store: Store, now: datetime, start: int = 0, limit: int = 1_000) -> StandingLines:
-    """Return at most `limit` headings and lines, from place `start` on."""
+def standing_lines(
+    store: Store, now: datetime, start: int = 0, limit: int = 1_000, section: SectionName | None = None
+) -> StandingLines:
+    """Return at most `limit` headings and lines, from place `start` on; or those of one section alone."""
     content = store.memory.disk.read_optional(store.workspace.document)
     text, problems = read_document(store.workspace, store.connection)
     parts = parse(text).parts
@@ -101,9 +104,11 @@ def standing_lines(store: Store, now: datetime, start: int = 0, limit: int = 1_0
     known = match(store.lineage.current_lines(), [(name, block.text) for name, block in blocks])
     lines = {id(block): line for (_, block), line in zip(blocks, known, strict=True) if line is not None}
     # None stands for the heading of a part, above its lines.
-    places = [(part, block) for part in parts for block in ((None,) if part.heading else ()) + part.lines]
+    wanted = [part for part in parts if section is None or part.name is section]
+    places = [(part, block) for part in wanted for block in ((None,) if part.heading else ()) + part.lines]
     chosen = places[start : start + limit]
-    line_of = _reader(store, list(lines.values()), text, now)
+    here = [line for _, block in chosen if block is not None and (line := lines.get(id(block))) is not None]
+    line_of = _reader(store, here, text, now)
     sections = list[SectionLines]()
     for _, group in groupby(chosen, key=lambda place: id(place[0])):
         found = list(group)
@@ -119,6 +124,7 @@ def standing_lines(store: Store, now: datetime, start: int = 0, limit: int = 1_0
         sections=_marked(store, sections, text),
         more=max(0, len(places) - start - len(chosen)),
         problems=problems,
+        count=len(blocks),
     )
 
 

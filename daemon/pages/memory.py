@@ -199,12 +199,12 @@ def _line(
     mark: Annotated[str, Field(pattern="^(?:[0-9a-f]{20})?$")] = "",
 ) -> Beside:
     """Read a line by its id, or one that no version knows yet by the mark of its text."""
-    section, line = _standing(ask(lines), id, mark)
-    if not id and line is None:
-        raise NotFoundError("this line is not in MEMORY.md any more", "go back to the memory")
     # Of a line that no version knows there is nothing to tell but that it is there.
     known = ask(memory_why, text=id).lines if id else ()
     story = next((one for one in known if one.id == id), None)
+    section, line = _standing(ask(lines, section=SectionName(story.section) if story else None), id, mark)
+    if not id and line is None:
+        raise NotFoundError("this line is not in MEMORY.md any more", "go back to the memory")
     waiting = ask(proposals).proposals if line is not None and line.proposed else ()
     text, spans = (line.text, line.unsupported) if line else (story.text, ()) if story else ("", ())
     return {

@@ -37,7 +37,7 @@ from state.text.words import counted
 Beside = Mapping[str, object]
 
 # So many changes, proposals, questions and runs are read at once.
-_CHANGES, _WAITING, _QUESTIONS, _RUNS = 12, 20, 5, 20
+_CHANGES, _WAITING, _QUESTIONS, _RUNS = 12, 10, 5, 20
 _MORNING, _EVENING = 6, 18  # hours: what happened between an evening and a morning is of last night
 
 
@@ -47,10 +47,10 @@ def _today(ask: Ask, number: Start = 0) -> Beside:
     runs = [one for one in ask(dreams, limit=_RUNS).dreams if one.run.outcome != "skipped" and not is_owners(one)]
     versions = [one for one in ask(history, limit=_RUNS).versions if one.cause not in OWNERS]
     since = _since(versions, ask.looked)
-    entries = _by_dreams(ask(changes, limit=10 * _CHANGES, since=since)) if versions else []
+    entries = _by_dreams(ask(changes, limit=4 * _CHANGES, since=since)) if versions else []
     waiting = [one for one in ask(proposals).proposals if one.number >= number]
     asked = ask(gaps, limit=_QUESTIONS + 1, sort="times").gaps
-    standing = ask(lines)
+    standing = ask(lines, section=SectionName.GAPS)
     news = [one for one in versions if one.number > since]
     return {
         "verdict": verdict(status),
@@ -66,7 +66,7 @@ def _today(ask: Ask, number: Start = 0) -> Beside:
         "unanswered": _unanswered(standing),
         "asked": asked[:_QUESTIONS],
         "more_asked": ask.replies["gaps"].total - len(asked[:_QUESTIONS]),  # type: ignore[attr-defined]
-        "line_count": sum(len(section.lines) for section in standing.sections if section.name),
+        "line_count": standing.count,
     }
 
 
@@ -125,7 +125,7 @@ def _first_day(status: Status) -> Mapping[str, bool]:
 
 def _unanswered(standing: StandingLines) -> list[object]:
     """Return the open questions that stand in MEMORY.md."""
-    return [line for one in standing.sections if one.name == SectionName.GAPS for line in one.lines if line.id]
+    return [line for one in standing.sections for line in one.lines if line.id]
 
 
 def _frame(ask: Ask, shown: str = "") -> Beside:  # noqa: ARG001 - for the template

@@ -60,10 +60,11 @@ def lines(
     access: WorkspaceAccess,
     limit: Annotated[int, Arg("At most so many headings and lines", ge=1, le=1_000)] = 1_000,
     start: Annotated[int, Arg("Behind so many; 'more' says how many follow", ge=0, le=10**9)] = 0,
+    section: Annotated[SectionName | None, Arg("Only of this section")] = None,
 ) -> StandingLines:
     """Return MEMORY.md as the file has it now, line by line: age, author, trust, what it rests on, what is open."""
     with access.read() as store:
-        return standing_lines(store, utc_now(), start, limit)
+        return standing_lines(store, utc_now(), start, limit, section)
 
 
 _SIGNS = {Fate.STANDS: " ", Fate.GONE: "-", Fate.LATER: "+"}

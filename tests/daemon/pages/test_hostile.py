@@ -144,7 +144,7 @@ def test_what_an_act_says_again_stays_text(visit: Visit, chosen: HostileText) ->
         assert chosen.mark in page.inner_text("#beside")
         assert born(seen) == []
         page.locator("#said button").click()
-        page.locator("#said", has_text="as it was in version").wait_for()
+        page.locator("#said", has_text="Undone").wait_for()
         page.goto(f"/w/{visit.name}/memory")
         page.get_by_role("searchbox").fill(chosen.label)
         page.keyboard.press("Enter")
