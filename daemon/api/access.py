@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol, Self, TypeVar
 from daemon.config.per_dream import DreamSettings
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
+from daemon.workspace.status import DREAM_COMMAND
 from state.dream import Reason
 from state.errors import BusyError, DreamdError, NothingToDoError
 from state.stores.disk.workspace import Workspace
@@ -30,9 +31,6 @@ ReplyT = TypeVar("ReplyT")
 # Several may have followed one dream, and look one by one what is new since then.
 _TURN_SECONDS = 10.0
 _STOPPED = "the dream has stopped and its notes wait: 'dreamd dream' goes on with it"
-
-DREAM_COMMAND = "dreamd dream"
-"""The command of a process that dreams without a daemon, as the lock names it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,13 @@ _ABOUT: Mapping[str, str] = {
     SectionName.SKILLS: "what it does again and again",
 }
 _DEEDS = (("added", "learnt"), ("revised", "changed"), ("evicted", "put away"))
+_UNDONE = {
+    LineAction.EDIT: "the edit",
+    LineAction.DELETE: "the deletion",
+    LineAction.PIN: "the pin",
+    LineAction.UNPIN: "the unpinning",
+    LineAction.ADD: "the new line",
+}
 _CHANGED = {
     LineAction.EDIT: "The line says it in your words",
     LineAction.DELETE: "The line is gone, and is not written again",
@@ -165,7 +172,9 @@ def _change_line(ask: Ask, **fields: Any) -> Done:  # noqa: ANN401 - the fields 
     done = ask(change_lines, changes=(one,))
     also = "; the file was saved in the same moment, and holds both" if done.merged else ""
     said = f"{_CHANGED[one.action]}. MEMORY.md is at version {done.version}{also}."
-    return Done(said, f"{one.action.value} {one.line or 'a line'}", done.version, undo_of(done.version))
+    return Done(
+        said, f"{one.action.value} {one.line or 'a line'}", done.version, undo_of(done.version, _UNDONE[one.action])
+    )
 
 
 _EDITING = (Act(_change_line, "change", long=True, own_form=ChangeOfLine), UNDO)

@@ -21,7 +21,7 @@ from daemon.api.operations.search import how_likely
 from daemon.api.shapes import duration
 from daemon.journal.crystal import Evidence
 from daemon.journal.summary import local_day
-from daemon.workspace.status import Status
+from daemon.workspace.status import verdict
 from state.text.word_diff import changes_in_row
 from state.text.words import counted
 from state.trust import Trust
@@ -165,15 +165,6 @@ def speaker(piece: Evidence) -> str:
     heard = ", after it had read a page or a tool's output" if piece.heard else ""
     said = {"agent": "Your agent noted", "web": "A page says", "tool": "A tool answered"}
     return f"{said.get(piece.trust, 'It was said')}{heard}"
-
-
-def verdict(status: Status) -> str:
-    """Say in a word how it stands: stopped, dreaming, wants (its owner's word), or well."""
-    if status.problems:
-        return "stopped"
-    if status.service is not None and status.service.dreaming:
-        return "dreaming"
-    return "wants" if status.proposals else "well"
 
 
 def moment(at: datetime | None) -> str:

@@ -25,8 +25,7 @@ from daemon.api.operations.signals import dismiss_question, gaps
 from daemon.dream.standing import StandingLines
 from daemon.journal.summary import Kind, is_owners, local_day, summary
 from daemon.pages.page import UNDO, Act, Ask, Done, Page, Start, Undo, undo_of
-from daemon.pages.templates import verdict
-from daemon.workspace.status import Status
+from daemon.workspace.status import Status, verdict
 from graphs.review import LineAction
 from state.document.sections import SectionName
 from state.dream import OWNERS
@@ -36,8 +35,8 @@ from state.text.words import counted
 
 Beside = Mapping[str, object]
 
-# So many changes, proposals, questions and runs are read at once.
-_CHANGES, _WAITING, _QUESTIONS, _RUNS = 12, 10, 5, 20
+# So many changes, proposals, questions, runs and versions are read at once.
+_CHANGES, _WAITING, _QUESTIONS, _RUNS, _VERSIONS = 12, 10, 5, 20, 200
 _MORNING, _EVENING = 6, 18  # hours: what happened between an evening and a morning is of last night
 
 
@@ -45,7 +44,7 @@ def _today(ask: Ask, number: Start = 0) -> Beside:
     """Read how it stands, what is new, and what waits from the proposal `number` on."""
     status = ask(dream_status)
     runs = [one for one in ask(dreams, limit=_RUNS).dreams if one.run.outcome != "skipped" and not is_owners(one)]
-    versions = [one for one in ask(history, limit=_RUNS).versions if one.cause not in OWNERS]
+    versions = [one for one in ask(history, limit=_VERSIONS).versions if one.cause not in OWNERS]
     since = _since(versions, ask.looked)
     entries = _by_dreams(ask(changes, limit=4 * _CHANGES, since=since)) if versions else []
     waiting = [one for one in ask(proposals).proposals if one.number >= number]
@@ -154,7 +153,7 @@ def _answer(ask: Ask, verdict: Literal["accept", "decline"], number: Chosen) -> 
     """Accept or decline proposals."""
     answers: dict[str, Numbers] = {verdict: number}
     done = ask(answer_proposals, **answers)
-    return Done(_said_of(done), f"{verdict} {_listed(number)}", done.version, undo_of(done.version, f"{verdict}ed"))
+    return Done(_said_of(done), f"{verdict} {_listed(number)}", done.version, undo_of(done.version, "the answer"))
 
 
 def _said_of(done: Answered) -> str:

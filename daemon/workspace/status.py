@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 from functools import partial
 from typing import TypeVar
 
@@ -35,6 +36,8 @@ from state.stores.history.ledger import Ledger
 from state.zone import clock_time
 
 Read = TypeVar("Read")
+DREAM_COMMAND = "dreamd dream"
+"""The command of a process that dreams without a daemon, as the lock names it."""
 NO_DAEMON = "by hand; no daemon runs ('dreamd install-service' makes one)"
 BY_FLEET = "by itself, when enough is new"
 _UNEMBEDDED = "SELECT count(*) FROM crystals WHERE vector IS NULL"
@@ -91,11 +94,13 @@ class Problem:
     """A problem, and what to do about it; without advice, nothing needs to be done.
 
     `deed` is the advice for a program: dream, forget, doctor, or restore with a version; empty if a person is needed.
+    One that does not stop (`stops`) anything has a cost alone.
     """
 
     what: str
     advice: str = ""
     deed: str = ""
+    stops: bool = True
 
     def __str__(self) -> str:
         """Return the problem and its advice in one line."""
@@ -159,6 +164,27 @@ class Status:
     model: str | None = None
 
 
+class Verdict(StrEnum):
+    """How a workspace stands, in a word."""
+
+    WELL = "well"
+    DREAMING = "dreaming"
+    WANTS = "wants"
+    STOPPED = "stopped"
+
+
+def verdict(value: Status) -> Verdict:
+    """Say whether it stopped, is dreaming, wants its owner, or all is well."""
+    service, holder, last = value.service, value.holder, value.last_dream
+    if any(one.stops for one in value.problems):
+        return Verdict.STOPPED
+    if (service is not None and service.dreaming) or (holder is not None and holder.command == DREAM_COMMAND):
+        return Verdict.DREAMING
+    if last is not None and last.outcome in ("failed", "rejected"):
+        return Verdict.STOPPED
+    return Verdict.WANTS if value.proposals or value.problems else Verdict.WELL
+
+
 def status(workspace: Workspace, config: Config, now: datetime, service: ServiceStatus | None = None) -> Status:
     """Return the current status; `service` is the daemon's part. Raise StorageError if state.db cannot be read."""
     with storage_errors(workspace.root):
@@ -179,7 +205,8 @@ def status(workspace: Workspace, config: Config, now: datetime, service: Service
         at = Subject(workspace, config, now, owner is not None, connection, forgets)
         for _, check in (PERMISSIONS, *FILES, *ROWS):
             found = tried(partial(list, check(at)), list[Finding]())
-            problems += [Problem(one.what, one.advice, one.deed) for one in found if one.level is not Level.OK]
+            faults = (one for one in found if one.level is not Level.OK)
+            problems += [Problem(one.what, one.advice, one.deed, one.level is Level.PROBLEM) for one in faults]
         count, content = at.pending, at.content or b""
         ledger, stands, last_dream = Ledger(connection), standing(connection), None
         if stands.dream:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from daemon.api.access import DREAM_COMMAND, WorkspaceAccess
+from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Arg, operation
 from daemon.api.operations.request import Moment
 from daemon.api.shapes import ago, duration, facts, listed, one_row
@@ -26,7 +26,7 @@ from daemon.journal.life import life as life_of
 from daemon.journal.summary import Kind
 from daemon.models.dreamer import who_dreams
 from daemon.observability.printable import visible
-from daemon.workspace.status import LastDream, Spending, Status, status
+from daemon.workspace.status import LastDream, Spending, Status, Verdict, status, verdict
 from daemon.workspace.stores import utc_now
 from state.changes.change import Change, CurrentLine
 from state.document.operations import Why
@@ -168,15 +168,19 @@ def status_text(value: Status) -> str:
 
 def _verdict(value: Status) -> str:
     """Return in a sentence whether all is well, something goes on, or somebody is needed."""
-    last, service, holder = value.last_dream, value.service, value.holder
-    if value.problems:
-        return f"▲ {counted(len(value.problems), 'problem')}: see below."
-    if (service is not None and service.dreaming) or (holder is not None and holder.command == DREAM_COMMAND):
-        return "◐ It is dreaming: 'dreamd dream' follows it."
-    if last is not None and last.outcome in ("failed", "rejected"):
-        return f"▲ The last dream {'failed' if last.outcome == 'failed' else 'was refused'}: its notes wait."
-    if value.proposals:
-        return f"▲ {proposals_words(value.proposals)}."
+    problems, asks = len(value.problems), value.proposals
+    match verdict(value):
+        case Verdict.DREAMING:
+            return "◐ It is dreaming: 'dreamd dream' follows it."
+        case Verdict.STOPPED if problems:
+            return f"■ {counted(problems, 'problem')}: see below."
+        case Verdict.STOPPED:
+            how = (
+                "was refused" if value.last_dream is not None and value.last_dream.outcome == "rejected" else "failed"
+            )
+            return f"■ The last dream {how}: its notes wait."
+        case Verdict.WANTS:
+            return f"▲ {proposals_words(asks)}." if asks else f"▲ {counted(problems, 'problem')}: see below."
     return "● All is well."
 
 

@@ -52,9 +52,10 @@ def test_no_reason_and_no_outcome_is_told_in_a_code_of_ours() -> None:
     [
         ({}, "● All is well."),
         ({"proposals": 2}, "▲ 2 proposals wait for you."),
-        ({"last_dream": replace(DREAM, outcome="failed", version=None)}, "▲ The last dream failed: its notes wait."),
-        ({"last_dream": replace(DREAM, outcome="rejected")}, "▲ The last dream was refused: its notes wait."),
-        ({"proposals": 1, "problems": (Problem("the disk is full"),)}, "▲ 1 problem: see below."),
+        ({"last_dream": replace(DREAM, outcome="failed", version=None)}, "■ The last dream failed: its notes wait."),
+        ({"last_dream": replace(DREAM, outcome="rejected")}, "■ The last dream was refused: its notes wait."),
+        ({"proposals": 1, "problems": (Problem("the disk is full"),)}, "■ 1 problem: see below."),
+        ({"problems": (Problem("a dream was interrupted", stops=False),)}, "▲ 1 problem: see below."),
     ],
 )
 def test_the_status_begins_with_a_verdict(here: Workspace, changes: dict[str, object], verdict: str) -> None:

@@ -70,6 +70,18 @@ def test_it_says_in_one_of_four_forms_how_it_stands(browser: Browser, waits: Ask
     assert fields_of(broken, f"/w/{applied.name}/dreams/restore")
 
 
+def test_a_failed_dream_stops_it_and_what_has_a_cost_alone_only_wants_somebody(browser: Browser, ask: Asking) -> None:
+    with ask.served.house.open(ask.name, lambda _: None) as access, access.write() as store:
+        store.ledger.begin("d-1", "manual", utc_now())
+    assert "▲ 1 thing wants you" in today(browser, ask)
+    assert "a dream was interrupted" in today(browser, ask)
+    with ask.served.house.open(ask.name, lambda _: None) as access, access.write() as store:
+        store.ledger.end("d-1", "failed", "MODEL_ERROR: <b>the model</b> cannot be reached", utc_now())
+    text = today(browser, ask)
+    assert "■ It stopped: the last dream failed" in text
+    assert "Failed: the model's server could not be reached." in text
+
+
 def test_it_begins_with_three_steps_that_are_ticked(browser: Browser, ask: Asking) -> None:
     for done, deed in (
         (0, lambda: ask(working_memory_note, TEA)),
