@@ -24,7 +24,7 @@ from state.changes.values import Span
 from state.document.operations import Why
 from state.document.sections import SectionName
 from state.dream import OWNERS, OWNERS_EDITS
-from state.errors import NotFoundError
+from state.errors import ConflictError, NotFoundError, RejectedError
 from state.stores.history.lineage import Version
 from state.zone import instant, local
 
@@ -167,9 +167,25 @@ def day_named(day: date, today: date) -> str:
     return f"{day:%A}" if 1 < back < _WEEK_DAYS else f"{day.day} {day:%B}{year}"
 
 
+def _already(ask: Ask, one: ChangeOfLine) -> str | None:
+    """Say that a line is already as it was to be: what is pressed twice is no error. None if it is not."""
+    line = _standing(ask(lines), one.line, "")[1] if one.line else None
+    if line is None:
+        return "It is gone already." if one.line and one.action is LineAction.DELETE else None
+    match one.action:
+        case LineAction.PIN | LineAction.UNPIN if line.pinned is (one.action is LineAction.PIN):
+            return "It is pinned already." if line.pinned else "It is not pinned any more."
+    return None
+
+
 def _change_line(ask: Ask, **fields: Any) -> Done:  # noqa: ANN401 - the fields of ChangeOfLine
     one = ChangeOfLine(**fields)
-    done = ask(change_lines, changes=(one,))
+    try:
+        done = ask(change_lines, changes=(one,))
+    except (ConflictError, RejectedError):
+        if (already := _already(ask, one)) is None:
+            raise
+        return Done(already, f"{one.action.value} {one.line}")
     also = "; the file was saved in the same moment, and holds both" if done.merged else ""
     said = f"{_CHANGED[one.action]}. MEMORY.md is at version {done.version}{also}."
     return Done(

@@ -129,6 +129,8 @@
 
   const held = [];  // the forms that were sent while it was gone, in order
   let isGone = false;
+  let submitter = null;  // the button by which a form was sent last: it may be a field
+  document.addEventListener("submit", (event) => { submitter = event.submitter; }, true);
 
   function gone() {
     if (isGone || !$("gone")) return;
@@ -166,6 +168,7 @@
   function hold(form) {
     const values = {};
     for (const [name, value] of new FormData(form)) (values[name] ??= []).push(value);
+    if (submitter?.form === form && submitter.name) values[submitter.name] = [submitter.value];
     held.push({ form, action: form.getAttribute("action"), values });
     form.classList.add("not-sent");
     tellHeld();

@@ -137,6 +137,19 @@ def test_a_line_is_added_unpinned_and_looked_at_before_a_dream_reads_it(browser:
     assert ("cat" in waits.document, "Lisbon" in waits.document) == (False, True)
 
 
+@pytest.mark.parametrize(("action", "said"), [("pin", "It is pinned already."), ("delete", "It is gone already.")])
+def test_what_is_pressed_twice_is_no_error(browser: Browser, waits: Asking, action: str, said: str) -> None:
+    (id_,) = (
+        one["id"]
+        for section in browser.get(f"/w/{waits.name}/memory.json").json["lines"]["sections"]
+        for one in section["lines"]
+        if one["text"] == TEA
+    )
+    for count in (1, 2):
+        done = act(browser, waits, "memory/change", action=action, line=id_, expected=TEA)
+        assert (done.status, said in text_of(done)) == (200, count == 2)
+
+
 def test_what_was_written_since_is_not_taken_back_nor_overwritten(browser: Browser, waits: Asking) -> None:
     by_hand = "Ada writes with a pencil"
     waits.write(waits.document.replace(f"- {TEA}", f"- {TEA}\n- {by_hand}"))
