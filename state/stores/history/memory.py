@@ -233,7 +233,7 @@ class Memory:
             self._notes.consume(new.taken, new.number)
             self._notes.show(new.shown, new.dreamt)
             self._crystals.mark_dreamt(new.dreamt, new.number, new.newest)
-        if new.cause not in (HUMAN, MERGED):
+        if new.cause not in (HUMAN, MERGED, REPAIRED):
             Meta(self._connection).put(NOTES_LEFT, str(new.waiting))
         if new.cause == "dream":
             Meta(self._connection).put(READING, new.reading.encoded())
@@ -340,7 +340,8 @@ class Memory:
                 changes = restored_text(lines, found, now, _repaired)
                 changes = numbered(changes, self._lineage.next_line())
                 number = self._lineage.last_version() + 1
-                self._lineage.record(Dream(number, "", now, REPAIRED, "", "", found, "", changes))
+                # The crystals of its new lines may be lost with the database; a search finds them by new ones.
+                self._record(Dream(number, "", now, REPAIRED, "", "", found, "", changes))
             self._put_document(replace(self._document(), rendered=found, wanted=found, edits=()))
         return is_new
 
