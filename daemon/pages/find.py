@@ -77,7 +77,7 @@ _DEEDS: Sequence[tuple[re.Pattern[str], str, str, str]] = tuple(
     for words, label, page, act in (
         ("note|remember|write down", "Note: {}", "today", "note"),
         ("wrong|correct|not true", "What is wrong: {}", "wrong", "look"),
-        ("forget|erase|delete", "Forget: {}", "wrong", "look"),
+        ("forget|erase|delete", "Forget: {}", "wrong", "trace"),
     )
 )
 _DREAM = re.compile(r"dream(?: now)?", re.IGNORECASE)
@@ -92,8 +92,14 @@ PLACES: tuple[Found, ...] = (
     Found("page", "Settings", "settings", about="model, budget, ask, connect, agents, schedule, time zone, doctor"),
 )
 
-SETTINGS = tuple(
-    Found("setting", label, f"settings#{key}", about=key) for rows in GROUPS.values() for key, label in rows.items()
+SETTINGS = (
+    Found("setting", "The model that dreams", "settings#model", about="model name, key, try it"),
+    Found("setting", "What it may cost", "settings#limits.usd_per_day", about="budget, dollars, limit, spend"),
+    *(
+        Found("setting", label, f"settings#{key}", about=key)
+        for rows in GROUPS.values()
+        for key, label in rows.items()
+    ),
 )
 
 

@@ -163,7 +163,7 @@ def speaker(piece: Evidence) -> str:
     if piece.trust == Trust.OWNER:
         return f"{piece.speaker} said" if piece.speaker else "You said"
     heard = ", after it had read a page or a tool's output" if piece.heard else ""
-    said = {"agent": "Your agent noted", "web": "A page says", "tool": "A tool answered"}
+    said = {"agent": "It was noted", "web": "A page says", "tool": "A tool answered"}
     return f"{said.get(piece.trust, 'It was said')}{heard}"
 
 

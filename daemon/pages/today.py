@@ -70,18 +70,21 @@ def _today(ask: Ask, number: Start = 0) -> Beside:
 
 
 def _since(versions: list[Version], looked: int | None) -> int:
-    """Return the version after which all is new: the one of the last look, or the one before the last dream."""
+    """Return the version after which all is new: that of the last look, or the one before the last day's dreams."""
     if not versions:
         return 0
-    last = versions[0].number - 1
-    return min(last, looked) if looked is not None else last
+    if looked is not None and looked < versions[0].number:
+        return looked
+    return min(one.number for one in versions if one.at.date() == versions[0].at.date()) - 1
 
 
 def _when(news: list[Version], ask: Ask) -> str:
     """Say when what is new happened."""
     at, now = news[0].at, ask.now
     if len(news) > 1:
-        return f"Since you looked last, in {counted(len(news), 'dream')},"
+        day = "Today" if at.date() == now.date() else f"On {local_day(at, now)}"
+        when = day if ask.looked is None or ask.looked >= news[0].number else "Since you looked last"
+        return f"{when}, in {counted(len(news), 'dream')},"
     tonight = now.replace(hour=_MORNING, minute=0)
     if now.hour < _EVENING and tonight - timedelta(hours=24 + _MORNING - _EVENING) <= at < tonight:
         return "Last night"
@@ -102,12 +105,13 @@ def _counts(news: list[Version]) -> Mapping[str, float]:
 
 
 def _by_dreams(found: Changes) -> list[object]:
-    """Return the changes that dreams made and a person sees: no pointer, and no new weight."""
+    """Return the changes that dreams made and that still stand: no pointer, and no new weight."""
     return [
         one
         for one in found.changes
         if one.cause not in OWNERS
         and one.section != SectionName.POINTERS
+        and (one.undoable or not one.new)
         and [line.text for line in one.old] != [line.text for line in one.new]
     ]
 

@@ -254,5 +254,7 @@ def _connection(agent: Agent, place: Place) -> Connection:
     except DreamdError as error:
         return Connection(name, title, installed=found, connected=False, problem=error.what, advice=error.advice)
     is_connected = bool(there) and not missing
-    plan = tuple(map(REDACTION.of, there if is_connected else missing))  # it quotes what a file has now
+    # What is quoted of a file has lines; a command is the program's own, and is shown as it is run.
+    every = there if is_connected else missing
+    plan = tuple(REDACTION.of(one) if "\n" in one else one for one in every)
     return Connection(name, title, found, is_connected, plan, "", agent.advice)

@@ -135,7 +135,7 @@
   function gone() {
     if (isGone || !$("gone")) return;
     isGone = true;
-    $("gone").querySelector("time").textContent = new Date().toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+    $("gone").querySelector("time").textContent = new Date().toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
     $("gone").hidden = false;
     tellHeld();
     look();
@@ -157,12 +157,13 @@
       one.form?.classList.remove("not-sent");
       // A form whose page went stale is told so by the answer, as any other.
       await htmx.ajax("POST", one.action, { values: one.values, target: "#main", swap: "innerMorph" });
+      if (one.form?.matches("form:has(textarea)")) one.form.reset();
     }
     document.body.dispatchEvent(new CustomEvent("changed"));
   }
 
   function tellHeld() {
-    $("held").textContent = held.length ? `${held.length} not sent: it goes when the daemon is back.` : "";
+    $("held").textContent = held.length ? `${held.length} not sent: ${held.length > 1 ? "they go" : "it goes"} when the daemon is back.` : "";
   }
 
   function hold(form) {

@@ -65,7 +65,7 @@ def test_it_says_first_what_the_line_rests_on_then_its_values_its_use_and_what_t
         text = text_of(browser.get(page, headers))
         parts = (
             "The import starts at",
-            f"Your agent noted today : “{LATE}”",
+            f"It was noted today : “{LATE}”",
             "Its values",
             "Given to your agent at each of its last 2 starts",
             "Wrong…",
@@ -119,7 +119,7 @@ def test_a_change_that_waits_is_answered_where_the_line_stands(browser: Browser,
     assert f"It is not in MEMORY.md any more. In its place: {WAITS}" in gone
     assert "Wrong…" not in gone
     accepted = text_of(browser.get(address(life, WAITS)))
-    assert "Your agent noted today : “It starts at 04:10" in accepted
+    assert "It was noted today : “It starts at 04:10" in accepted
     assert "You wrote it" not in accepted
 
 

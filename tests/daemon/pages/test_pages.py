@@ -37,7 +37,7 @@ FULL = {
         "▲ 2 things want you",
         f"[old: {TEA} ]",
         f"[new: {COFFEE} ]",
-        f"You are asked about every change. Your agent noted today : “{COFFEE}”",
+        f"You are asked about every change. It was noted today : “{COFFEE}”",
         "Accept all 2",
         *QUESTIONS,
         "not important",
