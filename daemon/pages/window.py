@@ -84,7 +84,7 @@ class Place:
     """Which workspace a page is of (empty: none), its address, and what its forms show that they are ours.
 
     `pulse` is the id of the last event before it was made: of what comes after that, it is told. `machines`: there is
-    a fleet to be seen. `fragment`: a part is wanted, for a page that is there. `zone` is the owner's.
+    a fleet to be seen. `fragment`: a part is wanted, for a page that is there, `beside` it. `zone` is the owner's.
     """
 
     workspace: str = ""
@@ -94,6 +94,7 @@ class Place:
     machines: bool = False
     fragment: bool = False
     zone: tzinfo = UTC
+    beside: bool = False
 
     @property
     def root(self) -> str:
@@ -295,8 +296,9 @@ class _Handlers:
     def _place(self, request: Request, workspace: str = "") -> Place:
         address = f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
         pulse, machines = self._pulse(workspace), self._machines is not None
+        beside, zone = "beside" in request.headers.get("hx-target", ""), self._api.config.zone
         return Place(
-            workspace, address, _csrf(request), pulse, machines, _is_fragment(request), self._api.config.zone
+            workspace, address, _csrf(request), pulse, machines, _is_fragment(request), zone=zone, beside=beside
         )
 
     async def events(self, request: Request) -> Response:

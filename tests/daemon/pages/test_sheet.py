@@ -158,6 +158,22 @@ def test_a_person_is_forgotten_with_two_clicks_and_the_second_look_is_at_everyth
         assert_quiet(seen)
 
 
+def test_what_a_line_says_is_erased_beside_the_memory(served: Running, wrong: Asking) -> None:
+    with looking(served) as seen:
+        page = seen.page
+        page.goto(f"/w/{wrong.name}/memory")
+        page.get_by_role("link", name=OFFICE).first.click()
+        page.get_by_role("link", name="Forget…").click()
+        page.locator("#beside").get_by_role("button", name="Erase every trace…").click()
+        page.locator("#beside").get_by_role("heading", name="What goes").wait_for()
+        assert OFFICE in wrong.document
+        page.locator("#beside").get_by_role("button", name="Erase every trace", exact=True).click()
+        page.locator("#said", has_text="nothing of it is left").wait_for()
+        page.locator("#beside").get_by_role("heading", name="Receipt").wait_for()
+        assert OFFICE not in wrong.document
+        assert_quiet(seen)
+
+
 # ------------------------------------------------------------------------------------------------ forgetting
 
 
