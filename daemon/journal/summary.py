@@ -8,7 +8,6 @@ from datetime import datetime
 from enum import StrEnum
 
 from daemon.journal.dream import DreamRun
-from state.budget import Spend
 from state.document.operations import Refusal
 from state.dream import EDIT, OWNERS, RESTORE, REVIEW, UNDO
 from state.stores.database.tables import Run
@@ -77,13 +76,6 @@ def summary(one: DreamRun) -> Sentence:
     did, without = _did(one.version), _without_model(run.detail)
     said = " ".join(filter(None, (did or "Nothing new.", without)))
     return Sentence(Kind.DREAM if did else Kind.NOTHING, said, "", topics(one.about), _figures(one))
-
-
-def summary_of_version(version: Version) -> Sentence:
-    """Return a version in a sentence, as far as it alone says it."""
-    run = Run(id=version.dream, started_at=version.at, reason=version.reason, outcome="committed")
-    spent = Spend(version.calls, version.tokens, version.usd)
-    return summary(DreamRun(run, version, version.model, spent, version.seconds))
 
 
 def ended(one: DreamRun, before: datetime | None) -> str:

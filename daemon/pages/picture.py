@@ -69,6 +69,7 @@ class Picture:
     rows: tuple[Row, ...]
     ceiling: float | None
     cost: str
+    height: int = HEIGHT
 
     @property
     def kinds(self) -> list[str]:

@@ -510,7 +510,7 @@ class CallRow(Declared, table="calls", indexes=(
 
 @dataclass(frozen=True, kw_only=True)
 class Proposal(Declared, table="proposals", indexes=("proposals_by_dream (dream)",)):
-    """A change that waits for its owner's yes since `at`, until the version `answered_in` has its `answer`.
+    """A change that waits for its owner's yes since `at`, until it has an `answer`.
 
     `dream` proposed it; empty if several workspaces agree on the line.
     """
@@ -521,7 +521,6 @@ class Proposal(Declared, table="proposals", indexes=("proposals_by_dream (dream)
     operation: Operation
     why: str = ""
     answer: Code = ""
-    answered_in: int = 0
 
     @property
     def is_agreement(self) -> bool:

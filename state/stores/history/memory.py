@@ -241,7 +241,7 @@ class Memory:
         Supersessions(self._crystals).learn(new)
         self._correct(new)
         proposals = Proposals(self._connection)
-        proposals.answer(new.answers, new.number)
+        proposals.answer(new.answers)
         proposals.add(new.id, new.proposed, new.at)
         return new
 

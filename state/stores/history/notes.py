@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from state.errors import BusyError, NotFoundError, StorageError
 from state.scratch import Note, render_note
-from state.secrets.policy import DEFAULT, Redaction
+from state.secrets.policy import DEFAULT
 from state.stores.database.meta import Meta
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
@@ -354,13 +354,6 @@ class Notes:
     def reopen(self, keys: Iterable[int]) -> None:
         """Make these notes pending, in the version's transaction."""
         self._db.execute(f"UPDATE notes SET consumed_in = NULL WHERE key IN ({_KEYS})", (json.dumps(list(keys)),))
-
-    def say_again(self, note: Note, redaction: Redaction) -> None:
-        """Make this note pending, even if a version has consumed it."""
-        stored = note._replace(text=redaction.of(note.text))
-        query = "UPDATE notes SET consumed_in = NULL WHERE digest = ? RETURNING key"
-        if self._db.execute(query, (digest_of(stored),)).fetchone() is None:
-            self.inbox.append(note, redaction)
 
     def revive(self, digests: Iterable[str]) -> set[int]:
         """Make these notes pending; return the crystals' rows of those that had been consumed."""

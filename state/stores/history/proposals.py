@@ -46,15 +46,12 @@ class Proposals:
 
     def count(self) -> int:
         """Return how many wait."""
-        return len(self.all())
+        return Proposal.table.count(self._connection, "answer = ''")
 
-    def answer(self, answers: Iterable[Answer], version: int) -> None:
+    def answer(self, answers: Iterable[Answer]) -> None:
         """Record what a version makes of these. In the caller's transaction."""
         for one in answers:
-            version_of = version if one.now else 0
-            self._connection.execute(
-                "UPDATE proposals SET answer = ?, answered_in = ? WHERE number = ?", (one.now, version_of, one.number)
-            )
+            Proposal.table.change(self._connection, "number = ?", one.number, answer=one.now)
 
     def drop(self, numbers: Sequence[int]) -> None:
         """Delete these. In the caller's transaction."""

@@ -173,7 +173,7 @@ def test_what_is_written_in_ones_own_words_is_one_undo(browser: Browser, waits: 
 def test_what_waits_is_shown_in_parts(browser: Browser, waits: Asking) -> None:
     with closing(sqlite3.connect(open_workspace(waits.root).state / "state.db")) as connection, connection:
         connection.executemany(
-            "INSERT INTO proposals SELECT ?, dream, at, operation, why, '', 0 FROM proposals WHERE number = 1",
+            "INSERT INTO proposals SELECT ?, dream, at, operation, why, '' FROM proposals WHERE number = 1",
             [(at,) for at in range(11, 41)],
         )
     first, later = (browser.get(f"/w/{waits.name}/today{start}") for start in ("", "?number=31"))
