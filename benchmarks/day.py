@@ -8,10 +8,10 @@ session has ended.
 Nobody works at night, before 8 and after 22. One workspace is silent, and in one a note comes every three minutes,
 day and night. All are new when the day begins.
 
-**Time** is real, but leaps where nothing happens. The service is the daemon's own (`daemon.service.daemon`) in this
+**Time** is real, but leaps where nothing happens. The service is the daemon's own (`daemon.engine.daemon`) in this
 process, without its sockets, and in place of its threads one loop takes each workspace's next step
 (`ManagedWorkspace.step`) when its time has come. What it reads the time from (`daemon.workspace.stores.utc_now`, and
-the monotonic clock of `daemon.service`) is the machine's plus what was leapt over: after each step the clock leaps to
+the monotonic clock of `daemon.engine`) is the machine's plus what was leapt over: after each step the clock leaps to
 the next one, or to the next thing that an agent does. So there are as many looks, passes and skips as in a day, and
 while a dream runs time passes as it does.
 
@@ -41,7 +41,7 @@ from state.scratch import Note
 from state.stores.history.inbox import NoteInbox
 
 if TYPE_CHECKING:
-    from daemon.service.daemon import Daemon
+    from daemon.engine.daemon import Daemon
     from state.stores.disk.workspace import Workspace
 
 SEED = 3
@@ -150,11 +150,10 @@ def _session(workload: Workload, rng: random.Random, number: int, session: int) 
 def acting(service: "Daemon", workspaces: "list[Workspace]", time_: Leaping) -> Callable[[Deed], None]:
     """Return a function that does a deed."""
     from daemon.api.operations.dreams import dream_now
-    from daemon.config.registry import name_of
 
     def act(deed: Deed) -> None:
         workspace = workspaces[deed.workspace]
-        name = name_of(workspace.root)
+        name = workspace.name
         if deed.kind == "end":
             with service.open(name, lambda _: None) as access:
                 dream_now.run(access, reason="session-end", wait=False)
@@ -183,11 +182,11 @@ def opened(place: Path, url: str, count: int, time_: Leaping) -> "tuple[Daemon, 
 
     daemon.workspace.stores.utc_now = time_.now  # before anybody imports it
     from daemon.config.settings import Config
-    from daemon.service import keeper, managed
-    from daemon.service.daemon import Daemon
+    from daemon.engine import held, managed, work
+    from daemon.engine.daemon import Daemon
     from daemon.workspace.adoption import init_workspace
 
-    for module in (keeper, managed):
+    for module in (held, managed, work):
         vars(module)["time"] = SimpleNamespace(monotonic=time_.monotonic, sleep=time.sleep)
     config = Config.model_validate({"model": {"name": "openai/scripted", "api_base": url}})
     workspaces = [init_workspace(place / f"workspace-{number:02}") for number in range(count)]

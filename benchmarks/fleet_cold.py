@@ -24,6 +24,7 @@ from benchmarks.workload import Workload, fill
 from daemon.api.operations.search import memory_search
 from daemon.config.settings import Config
 from daemon.dream.run import Mode
+from daemon.fleet.access import LeasedAccess
 from daemon.fleet.connections import Connections, claim_store
 from daemon.fleet.process import FleetProcess
 from daemon.workspace.stores import utc_now
@@ -75,7 +76,9 @@ class Cold:
         """Search, and return the seconds until the answer."""
         began = time.perf_counter()
         with self.process.desk.holding(place.id) as held:
-            self.process.held_access(held, lambda _: None, []).run(memory_search, memory_search.bind(query))
+            LeasedAccess(held, held.config, lambda _: None, self.process).run(
+                memory_search, memory_search.bind(query)
+            )
         return time.perf_counter() - began
 
     def give_back(self) -> None:

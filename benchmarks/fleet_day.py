@@ -32,10 +32,9 @@ from uuid import uuid4
 
 from benchmarks.fleet import Ground, ground, milliseconds, row
 from benchmarks.serving import home, machine, percentile
-from daemon.fleet import work as sweeping
-from daemon.fleet.held import foreseen
-from daemon.fleet.work import Sweeper
-from daemon.service.schedule import Action, Decision, History, Pending, Thresholds, phase
+from daemon.engine.schedule import Action, Decision, History, Pending, Thresholds, phase, work
+from daemon.fleet import jobs as sweeping
+from daemon.fleet.jobs import Sweeper
 from state.budget import Spend
 from state.errors import NotKeptError
 from state.fleet import Lease
@@ -110,7 +109,7 @@ class Rested:
             session_ended=self.session_ended,
             changed=self.changed,
         )
-        return foreseen(now, history, pending, Thresholds())
+        return work(now, history, pending, Thresholds())
 
 
 @dataclass(slots=True)

@@ -19,8 +19,8 @@ from uuid import uuid4
 
 from benchmarks.fleet import Ground, database, ground, milliseconds, row
 from benchmarks.serving import home, machine, percentile
-from daemon.fleet import work as sweeping
-from daemon.fleet.work import Sweeper
+from daemon.fleet import jobs as sweeping
+from daemon.fleet.jobs import Sweeper
 from state.stores.fleet import leases as processes
 from state.stores.fleet.database import FleetDatabase
 from state.stores.fleet.inbox import Arrival, Inbox

@@ -58,7 +58,7 @@ def searched(running: Daemon, workspaces: "list[Workspace]") -> None:
 
     for workspace in workspaces:
         running.client.call(
-            workspace.root, memory_search, memory_search.bind(query="where is the gateway's certificate?")
+            workspace.name, memory_search, memory_search.bind(query="where is the gateway's certificate?")
         )
 
 
@@ -71,7 +71,7 @@ def dreamt(running: Daemon, workspaces: "list[Workspace]", workload: Workload, b
         log = NoteInbox(workspace)
         for note in workload.notes(batch + number, NOTES, datetime.now(UTC)):
             log.append(note._replace(at=datetime.now(UTC)))
-        _dreamt(partial(running.client.call, workspace.root, dream_now, dream_now.bind()))
+        _dreamt(partial(running.client.call, workspace.name, dream_now, dream_now.bind()))
 
 
 def _dreamt(ask: "Callable[[], object]") -> None:

@@ -43,7 +43,6 @@ from benchmarks.serving import (
     with_model,
 )
 from benchmarks.workload import Workload
-from daemon.config.registry import name_of
 from state.scratch import Note
 from state.stores.history.inbox import NoteInbox
 
@@ -119,7 +118,7 @@ def asked(running: Daemon) -> Callable[["Workspace", str], None]:
     from daemon.api.operations.notes import working_memory_note
 
     return lambda workspace, text: void(
-        running.client.call(workspace.root, working_memory_note, working_memory_note.bind(note=text))
+        running.client.call(workspace.name, working_memory_note, working_memory_note.bind(note=text))
     )
 
 
@@ -154,7 +153,7 @@ def round_of(place: Path, workload: Workload, count: int, answer: float, concurr
         for thread in threads:
             thread.start()
         try:
-            names = {name_of(one.root) for one in due}
+            names = {one.name for one in due}
             awaited(running, names, deadline=time.monotonic() + 10 * WALL_GOAL * count * answer / concurrency + 120)
         finally:
             stop.set()

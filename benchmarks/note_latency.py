@@ -210,7 +210,7 @@ async def beside_dreams(one: Agent, running: Daemon, workspace: "Workspace", cou
     while len(timed.seconds) < count:
         running.settle()
         await one.note()
-        running.client.call(workspace.root, dream_now, dream_now.bind(wait=False))
+        running.client.call(workspace.name, dream_now, dream_now.bind(wait=False))
         dreams += 1
         while running.dreaming():
             timed.seconds.append(await one.note())

@@ -24,7 +24,6 @@ from benchmarks.serving import daemon, environment, home, machine, percentile
 from benchmarks.workload import Workload
 from daemon import sessions
 from daemon.api.access import LocalAccess
-from daemon.config.registry import name_of
 from daemon.config.settings import Config, DreamSection
 from daemon.dream.consolidation import merge_duplicates
 from daemon.dream.run import Mode, dream_now
@@ -63,10 +62,10 @@ def main() -> None:
         fill(workspace, arguments.crystals, arguments.dreams)
         with daemon(place, [workspace], DREAMD_HTTP__PORT=str(PORT), XDG_DATA_HOME=str(kept / "data")) as running:
             running.settle()
-            url = urlsplit(running.client.post("/v1/login", {"workspace": name_of(workspace.root)})["url"])
+            url = urlsplit(running.client.post("/v1/login", {"workspace": workspace.name})["url"])
             print(f"{arguments.crystals:,} crystals, {arguments.dreams:,} dreams; {machine()}")
             print(f"{'page':<34} {'p50 ms':>7} {'p95 ms':>7} {'bytes':>8}")
-            show(url.port or PORT, url.path, name_of(workspace.root), arguments.requests)
+            show(url.port or PORT, url.path, workspace.name, arguments.requests)
 
 
 def fill(workspace: Workspace, crystals: int, dreams: int) -> None:

@@ -1,6 +1,6 @@
 """WorkspaceAccess: an operation's access to its workspace during one call, in the daemon or without one.
 
-An operation does not know which one it has: `service.keeper.DaemonAccess`, whose stores are already open and beside
+An operation does not know which one it has: `engine.access.HeldAccess`, whose stores are already open and beside
 which a dream may run, or `LocalAccess`, which takes the workspace's lock on demand until the call ends.
 """
 

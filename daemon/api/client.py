@@ -14,12 +14,10 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
-from urllib.parse import quote
 
-from daemon.api.headers import ADOPT_HEADER, NDJSON, ROOT_HEADER, SETTINGS_HEADER
+from daemon.api.headers import NDJSON, SETTINGS_HEADER
 from daemon.api.peer import require_trusted
 from daemon.config.paths import fits_socket, has_socket, service_command, socket_path
-from daemon.config.registry import name_of
 from daemon.dream.progress import Step
 from state.errors import BusyError, DreamdError, StorageError, error_of
 
@@ -77,56 +75,51 @@ class Client:
 
     def call(
         self,
-        root: Path,
+        workspace: str,
         operation: "Operation[..., ReplyT]",
         request: "Request",
         on_step: Callable[[Step], None] = lambda _: None,
         on_notice: Callable[[str], None] = lambda _: None,
         *,
-        register: bool = False,
         seconds: float | None = None,
         settings: "DreamSettings | None" = None,
     ) -> ReplyT:
-        """Return the operation's reply for the workspace at this root. `register`: the daemon keeps it from now on.
-
-        `settings`: of the dream that it runs.
+        """Return the operation's reply for the workspace of this name. `settings`: of the dream that it runs.
 
         `seconds` of silence count as lost; by default as many as the operation may need. Raise what the operation
         raises, NoDaemonError if no daemon runs, UnknownWorkspaceError if it does not keep this workspace, and
         LostError if it ended meanwhile.
         """
-        headers = _root_header(root) | ({ADOPT_HEADER: "yes"} if register else {})
-        headers |= {SETTINGS_HEADER: settings.header()} if settings is not None else {}
+        headers = {SETTINGS_HEADER: settings.header()} if settings is not None else {}
         connection = self._connection(seconds or (LONG_SECONDS if operation.long else ANSWER_SECONDS))
-        path = f"/v1/workspaces/{name_of(root)}"
         try:
-            return reply_over(connection, path, headers, operation, request, on_step, on_notice)
+            return reply_over(
+                connection, f"/v1/workspaces/{workspace}", headers, operation, request, on_step, on_notice
+            )
         except KeyboardInterrupt:
             goes_on = _DREAM_GOES_ON if operation.name == "dream_now" else _GOES_ON
             raise KeyboardInterrupt(goes_on if operation.long and not operation.reads else "") from None
 
     def get(self, path: str, seconds: float = ANSWER_SECONDS) -> Any:  # noqa: ANN401 - JSON has no better type
         """Return the JSON at this path. Raise NoDaemonError, the daemon's error, and LostError, also on a timeout."""
-        return _json(*self.answer("GET", path, {}, None, seconds))
+        return _json(*self.answer("GET", path, {}, "", seconds))
 
-    def post(
-        self, path: str, fields: dict[str, object], root: Path | None = None, seconds: float = ANSWER_SECONDS
-    ) -> Any:  # noqa: ANN401
-        """Return the daemon's reply to these fields, for the workspace at this root if one is given.
+    def post(self, path: str, fields: dict[str, object], workspace: str = "", seconds: float = ANSWER_SECONDS) -> Any:  # noqa: ANN401
+        """Return the daemon's reply to these fields, for the workspace of this name if one is given.
 
         Raise the same errors as `get`, and UnknownWorkspaceError.
         """
-        return _json(*self.answer("POST", path, fields, root, seconds))
+        return _json(*self.answer("POST", path, fields, workspace, seconds))
 
     def answer(
-        self, method: str, path: str, fields: Mapping[str, object], root: Path | None, seconds: float
+        self, method: str, path: str, fields: Mapping[str, object], workspace: str, seconds: float
     ) -> tuple[int, dict[str, str], str]:
         """Return the status, the headers by lower-case name, and the body of the answer.
 
         Raise NoDaemonError, BusyError, and LostError if the answer is late or incomplete.
         """
-        place, body = f"/v1/workspaces/{name_of(root)}" if root else "", json.dumps(fields, default=_iso).encode()
-        headers = {"Host": "localhost", "Connection": "close", **(_root_header(root) if root else {})}
+        place, body = f"/v1/workspaces/{workspace}" if workspace else "", json.dumps(fields, default=_iso).encode()
+        headers = {"Host": "localhost", "Connection": "close"}
         if method == "POST":
             headers |= {"Content-Type": "application/json", "Content-Length": str(len(body))}
         rows = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
@@ -217,10 +210,6 @@ def reply_over(
 
 def _iso(moment: Any) -> str:  # noqa: ANN401 - json's
     return str(moment.isoformat())
-
-
-def _root_header(root: Path) -> dict[str, str]:
-    return {ROOT_HEADER: quote(os.fsencode(root))}
 
 
 def _lines(

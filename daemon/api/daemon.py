@@ -1,6 +1,5 @@
 """DaemonApi: the daemon's interface for its HTTP application and MCP endpoint; operations on the daemon itself."""
 
-import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -12,8 +11,6 @@ from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import AnyOperation, Arg, operation, operations_in
 from daemon.api.operations.setup import LONGEST_KEY, Configuration, in_force
 from daemon.api.shapes import facts
-from daemon.config.paths import registry_path
-from daemon.config.registry import excluded, name_of
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from daemon.workspace.adoption import find_workspace
@@ -183,11 +180,10 @@ def register(
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """A workspace's name in URLs and its root. `excluded`: its owner wants no daemon to look after it."""
+    """A workspace's name in URLs and its root."""
 
     name: str
     root: str
-    excluded: bool
 
 
 @operation("find", remote=False)
@@ -195,8 +191,8 @@ def find(_: DaemonCall, folder: Annotated[str, Arg("A folder, absolute", min_len
     """Return the workspace of a folder, for a program that only knows where it runs."""
     if not folder.startswith("/") or "\0" in folder:
         raise UsageError(f"{folder!r} is no absolute path", "name the folder from the root on")
-    root = find_workspace(Path(folder)).root
-    return Located(name_of(root), str(root), root in excluded(registry_path(os.environ)))
+    workspace = find_workspace(Path(folder))
+    return Located(workspace.name, str(workspace.root))
 
 
 @operation("release", remote=False)

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from daemon.api.access import LocalAccess
 from daemon.api.client import LostError, NoDaemonError, SandboxedError, daemon
-from daemon.config.paths import registry_path
 from daemon.config.per_dream import DreamSettings
-from daemon.config.registry import excluded
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from state.errors import BusyError, NotKeptError, StoppedError, UnknownWorkspaceError
@@ -80,25 +78,20 @@ def dispatch(
     on_step: Callable[[Step], None],
     on_notice: Callable[[str], None],
     *,
-    register: bool = False,
     settings: DreamSettings | None = None,
 ) -> ReplyT:
     """Return the daemon's reply, or the result of `here` if no daemon runs or keeps the workspace.
 
-    `register`: have the daemon keep the workspace from now on, unless the user ruled that out ('dreamd init
-    --no-daemon'). If the daemon dies during a read, try once more. Raise what the operation raises, and BusyError if
+    If the daemon dies during a read, try once more. Raise what the operation raises, and BusyError if
     another process has the workspace.
     """
     deadline, retry = time.monotonic() + _STARTING_SECONDS, operation.reads
-    register = register and workspace.root not in excluded(registry_path(os.environ))
     sandboxed: SandboxedError | None = None
     while True:
         client = None if is_stopped(present_holder(workspace)) else daemon()
         if client is not None:
             try:
-                return client.call(
-                    workspace.root, operation, request, on_step, on_notice, register=register, settings=settings
-                )
+                return client.call(workspace.name, operation, request, on_step, on_notice, settings=settings)
             except SandboxedError as error:
                 sandboxed = error  # a read also works here
             except (NoDaemonError, UnknownWorkspaceError, NotKeptError):

@@ -140,9 +140,9 @@ def _left_to_daemon(workspace: "Workspace", hook: "Hook") -> bool:
     try:
         if hook.ends_session:
             fields = {"reason": "session-end", "wait": False}
-            client.post("/dream_now", fields, workspace.root, _ASKING_SECONDS)
+            client.post("/dream_now", fields, workspace.name, _ASKING_SECONDS)
         else:
-            client.post("/dream_status", {}, workspace.root, _ASKING_SECONDS)
+            client.post("/dream_status", {}, workspace.name, _ASKING_SECONDS)
     except (NoDaemonError, UnknownWorkspaceError, NotKeptError, NotFoundError):
         return False
     except (NothingToDoError, BusyError, StoppedError, StorageError):

@@ -89,9 +89,9 @@ def show_answer(
 
     `workspace`: None asks the daemon itself. Raise the errors of `Client.answer`, and ValueError for invalid JSON.
     """
-    root, form = workspace.root if workspace else None, "json" if as_json else "text"
-    path = f"{'' if root else '/v1'}/{operation}?as={form}"
-    status, headers, reply = Client.at(os.environ).answer("POST", path, fields, root, seconds)
+    name, form = workspace.name if workspace else "", "json" if as_json else "text"
+    path = f"{'' if name else '/v1'}/{operation}?as={form}"
+    status, headers, reply = Client.at(os.environ).answer("POST", path, fields, name, seconds)
     if status != _OK:
         return False
     show_notices(json.loads(headers.get(NOTICES_HEADER.lower(), "[]")))

@@ -12,7 +12,6 @@ from daemon.api.other_version import other_version
 from daemon.cli.parsing import CONFIG, FOLDER, arg, check_config, command, config_of, workspace_if_any, workspace_of
 from daemon.cli.perform import show, show_answer
 from daemon.cli.terminal import out, say, show_json, show_notices
-from daemon.config.registry import name_of
 from state.errors import BusyError, ConfigError
 from state.stores.disk.lock import is_stopped, present_holder
 
@@ -25,7 +24,7 @@ _LINK = re.compile(r"http://[0-9A-Za-z.:%\[\]-]+/login/[0-9A-Za-z_-]+")
 @command(
     arg(
         "folders", nargs="*", type=Path, metavar="DIR",
-        help="workspaces, beside those that 'dreamd init' made known and those of daemon.workspaces",
+        help="workspaces, to look after from now on, beside those that it knows",
     ),
     CONFIG,
 )  # fmt: skip
@@ -88,7 +87,7 @@ def open_(arguments: argparse.Namespace) -> int:
     except NoDaemonError:
         raise NoDaemonError("no daemon runs, and it serves the pages", _START) from None
     if (workspace := workspace_if_any(arguments)) is not None:
-        name = name_of(workspace.root)
+        name = workspace.name
         if str(workspace.root) not in kept:
             client.post("/v1/register", {"path": str(workspace.root)})
     url = link(client, name)

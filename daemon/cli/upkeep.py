@@ -79,7 +79,7 @@ def _repair(caller: Caller, arguments: argparse.Namespace) -> int:
     done = caller.ask(repair_workspace, dry=arguments.dry_run)
     with suppress(DreamdError):  # a call makes the daemon open a workspace that it could not open before
         if (client := daemon()) is not None:
-            client.call(caller.workspace.root, dream_status, dream_status.bind())
+            client.call(caller.workspace.name, dream_status, dream_status.bind())
     show(repair_workspace.text, done, as_json=arguments.json)
     if any(finding.level is Level.PROBLEM for finding in done.left):
         return 1

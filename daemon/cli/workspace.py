@@ -12,8 +12,7 @@ from daemon.cli.parsing import FOLDER, JSON, arg, command, config_of, named_fold
 from daemon.cli.terminal import agreed, can_ask, out, say, show_json, show_notices
 from daemon.config.ignored import ignore as keep_ignored
 from daemon.config.ignored import ignored, is_ignored, lift
-from daemon.config.paths import is_global, program, registry_path
-from daemon.config.registry import known
+from daemon.config.paths import data_folder, is_global, program
 from daemon.config.settings import Config
 from daemon.ingest.existing_memory import Kind
 from daemon.ingest.seed import Found, brought, came_with, migrate, set_aside, take_in, take_over
@@ -28,7 +27,7 @@ from daemon.workspace.adoption import (
 from daemon.workspace.stores import open_exclusive, utc_now
 from state.errors import NothingToDoError
 from state.stores.disk.lock import present_holder
-from state.stores.disk.places import project_of
+from state.stores.disk.places import kept_roots, project_of
 from state.stores.disk.strangers import strangers_files
 from state.stores.disk.workspace import STATE_FOLDER, Workspace
 from state.stores.vectors.embedder import is_there, missing
@@ -114,7 +113,7 @@ def ignore(arguments: argparse.Namespace) -> int:
     """
     for one in arguments.projects:
         keep_ignored(one, os.environ)
-    for root in known(registry_path(os.environ)) if arguments.projects else ():
+    for root in kept_roots(data_folder(os.environ)) if arguments.projects else ():
         workspace = workspace_at(root) if not is_global(root, os.environ) else None
         if workspace is not None and is_ignored(project_of(workspace), os.environ):
             keep(workspace, wanted=False)

@@ -1,4 +1,4 @@
-"""Paths: where the daemon keeps its socket, token, registry and ledger of spending, and how to run it.
+"""Paths: where the daemon keeps its socket, token and ledger of spending, and how to run it.
 
 Imports very little, because `dreamd status` needs this module first.
 """
@@ -65,11 +65,6 @@ def _usual_socket(environment: Mapping[str, str]) -> Path:
     if runtime.startswith("/") and os.path.isdir(runtime):  # noqa: PTH112 - Path.is_dir may raise here
         return Path(runtime) / "dreamd" / "dreamd.sock"
     return state_folder(environment) / "dreamd.sock"
-
-
-def registry_path(environment: Mapping[str, str]) -> Path:
-    """Return the file that lists the workspaces."""
-    return state_folder(environment) / "workspaces"
 
 
 def global_root(environment: Mapping[str, str]) -> Path:

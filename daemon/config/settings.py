@@ -163,9 +163,8 @@ class SecretsSection(_Section):
 
 
 class DaemonSection(_Section):
-    """`dreamd serve`: workspaces, concurrent dreams, minutes between passes, daily ceilings of all workspaces."""
+    """`dreamd serve`: concurrent dreams, minutes between passes, daily ceilings of all workspaces."""
 
-    workspaces: Texts = ()
     concurrent_dreams: int = Field(default=4, ge=1, le=64)
     pass_minutes: int = Field(default=5, ge=1, le=10_080)
     usd_per_day: float = Field(default=20.00, ge=0)

@@ -15,8 +15,7 @@ from datetime import datetime
 from itertools import islice
 from pathlib import Path
 
-from daemon.config.paths import is_global, registry_path
-from daemon.config.registry import known
+from daemon.config.paths import data_folder, is_global
 from daemon.workspace.adoption import open_workspace
 from daemon.workspace.document import read_document
 from daemon.workspace.stores import Store
@@ -30,6 +29,7 @@ from state.errors import DreamdError
 from state.forgetting.known import Known
 from state.stores.database.connection import open_unmigrated, transaction
 from state.stores.database.tombstones import tombstones_in
+from state.stores.disk.places import kept_roots
 from state.stores.disk.workspace import Workspace
 from state.stores.history.lineage import Lineage
 from state.stores.history.proposals import Proposals
@@ -110,7 +110,7 @@ def _read(own: Path, environment: Mapping[str, str]) -> _Others:
     """Read at most a hundred of the other workspaces."""
     others = _Others()
     try:
-        roots = [root for root in known(registry_path(environment)) if root != own]
+        roots = [root for root in kept_roots(data_folder(environment)) if root != own]
     except DreamdError:
         return _Others(all_read=False)
     for root in roots[:_MOST_WORKSPACES]:

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.sqlite import SqliteSaver
 
 
-# For these reasons one new note is enough: a person asked, or `daemon.service.schedule` applied its own thresholds.
+# For these reasons one new note is enough: a person asked, or `daemon.engine.schedule` applied its own thresholds.
 _IMPATIENT = {Reason.MANUAL, Reason.SESSION_END, Reason.FLOOR, Reason.PRESSURE, Reason.FIRST_BREATH}
 
 

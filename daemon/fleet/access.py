@@ -23,12 +23,12 @@ from daemon.api.operations.notes import NoteTaken
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from daemon.dream.run import Mode, Outcome
+from daemon.engine.access import HeldAccess
 from daemon.fleet.arrivals import require_room, require_size
 from daemon.fleet.disclosure import error_for_tenant, notices_for_tenant, unknown, value_for_tenant
-from daemon.fleet.held import Held, config_for
+from daemon.fleet.leased import Leased, config_for
 from daemon.observability import logs
-from daemon.service.keeper import DaemonAccess
-from daemon.workspace.status import BY_FLEET, NO_DAEMON, Status
+from daemon.workspace.status import BY_FLEET, NO_DAEMON, ServiceStatus, Status
 from daemon.workspace.stores import utc_now
 from state.dream import Reason
 from state.errors import (
@@ -66,11 +66,11 @@ FORWARDED = "Dreamd-Forwarded"
 # ------------------------------------------------------------------- a workspace that this process holds
 
 
-@dataclass(slots=True, kw_only=True)
-class HeldAccess(DaemonAccess):
-    """Implements `WorkspaceAccess` on a held workspace: every write is committed before the reply is sent."""
+@dataclass(slots=True)
+class LeasedAccess(HeldAccess):
+    """A call on a workspace that this process holds: every write is committed before the reply is sent."""
 
-    held: Held
+    held: Leased
     process: "FleetProcess"
 
     def run(self, operation: "Operation[..., ReplyT]", request: "Request") -> ReplyT:
@@ -96,11 +96,9 @@ class HeldAccess(DaemonAccess):
             raise _unkept(operation.name, error) from error
         return reply
 
-    def dream(self, reason: Reason, mode: Mode) -> Outcome:
-        """Dream now, under the same ceilings as scheduled dreams. Raise QuotaError, and as `DaemonAccess.dream`."""
-        if mode is not Mode.DRY:
-            self.process.work.require_room(self.held)
-        return DaemonAccess.dream(self, reason, mode)
+    def dream_now(self, reason: Reason, mode: Mode) -> Outcome:
+        """Dream, under the same ceilings as scheduled dreams. Raise QuotaError, and as `Work.dream`."""
+        return self.process.work.dream(self.held, reason, mode, self.report)
 
     def dream_soon(self, reason: Reason) -> bool:
         """Queue a dream for whichever process holds the workspace then; this call's commit keeps a session's end.
@@ -108,11 +106,15 @@ class HeldAccess(DaemonAccess):
         Raise QuotaError as `dream` does, but not at a session's end: then the schedule waits until quotas allow it.
         """
         if reason is Reason.SESSION_END:
-            self.held.keeper.record_session_end(utc_now())
+            self.held.record_session_end(utc_now())
         else:
-            self.process.work.require_room(self.held)
+            self.held.reserve()
             self.process.queue_dream(self.held, reason)
         return True
+
+    def service(self) -> ServiceStatus:
+        """Return the process's part of the status."""
+        return self.held.status(0, self.process.since, BY_FLEET)
 
 
 def _unkept(operation: str, error: UnreachableError) -> UnknownOutcomeError:
@@ -192,7 +194,7 @@ class TenantAccess:
             try:
                 with self.process.desk.holding(self.place.id) as held:
                     held.place = self.place  # its time zone may have been changed
-                    access = self.process.held_access(held, self.on_step, self.notices)
+                    access = LeasedAccess(held, held.config, self.on_step, self.process, notices=self.notices)
                     return access.run(operation, request)
             except NotKeptError as other:
                 if self.is_forwarded or self.process.desk.closed:

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import UUID
 
-from daemon.fleet.held import Held, Surroundings
+from daemon.fleet.leased import Leased, Surroundings
 from daemon.observability import logs
 from state.errors import DreamdError, NotKeptError
 from state.fleet import Lease
@@ -38,7 +38,7 @@ class Desk:
         self._folder = folder
         self._around = around
         self._me = me
-        self._held: dict[int, Held] = {}
+        self._held: dict[int, Leased] = {}
         # A lock per workspace to take or give it back. They are never removed, at a hundred bytes each.
         self._turns: dict[int, threading.Lock] = {}
         self._counting = threading.Lock()
@@ -47,16 +47,16 @@ class Desk:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(mode=0o700, parents=True)
 
-    def all(self) -> list[Held]:
+    def all(self) -> list[Leased]:
         """Return the workspaces held now."""
         return [*self._held.values()]
 
-    def find(self, workspace: int) -> Held | None:
+    def find(self, workspace: int) -> Leased | None:
         """Return the workspace if it is held here."""
         return self._held.get(workspace)
 
     @contextmanager
-    def holding(self, workspace: int) -> Iterator[Held]:
+    def holding(self, workspace: int) -> Iterator[Leased]:
         """Hold the workspace in this context; take it first if nobody holds it.
 
         Raise HeldElsewhereError; NotKeptError if this process is stopping, or still works in the workspace though
@@ -65,7 +65,7 @@ class Desk:
         with self._turn(workspace):
             held = self._held.get(workspace)
             if held is not None and held.lost:
-                if held.users:  # they learn of the loss at their next step, and use the folder until then
+                if held.callers:  # they learn of the loss at their next step, and use the folder until then
                     what = f"what was under way in ws-{workspace} when it was lost has to end"
                     raise NotKeptError(what, "ask again soon")
                 self._forget(held)
@@ -75,18 +75,18 @@ class Desk:
                     raise NotKeptError("this process is stopping", "ask another one")
                 held = self._take(workspace)
             with self._counting:
-                held.users += 1
+                held.callers += 1
         try:
             yield held
         finally:
             with self._counting:
-                held.used = time.monotonic()
-                held.users -= 1
+                held.called = time.monotonic()
+                held.callers -= 1
 
     def _turn(self, workspace: int) -> threading.Lock:
         return self._turns.setdefault(workspace, threading.Lock())
 
-    def _take(self, workspace: int) -> Held:
+    def _take(self, workspace: int) -> Leased:
         self._around.objects.require()
         lease = self._around.leases.take(workspace, self._me)
         try:
@@ -100,7 +100,7 @@ class Desk:
         logs.get(workspace=lease.place.handle).info("workspace_taken", generation=held.lease.generation)
         return held
 
-    def _download_and_open(self, lease: Lease) -> Held:
+    def _download_and_open(self, lease: Lease) -> Leased:
         folder = self._folder / lease.place.handle
         generations = Generations(self._around.objects, lease.place.prefix)
         newest = generations.newest(lease.place, lease.generation)
@@ -108,7 +108,7 @@ class Desk:
         if newest is not None:
             generations.bring_up(folder, newest)
         init_workspace(contained(folder))
-        held = Held(lease, folder, generations, self._around, newest.number if newest is not None else 0)
+        held = Leased(lease, folder, generations, self._around, newest.number if newest is not None else 0)
         try:
             held.open()
         except BaseException:
@@ -116,7 +116,7 @@ class Desk:
             raise
         return held
 
-    def _forget(self, held: Held) -> None:
+    def _forget(self, held: Leased) -> None:
         """Close the workspace and remove its folder, even from work that still goes on in it."""
         held.drop()
         if self._held.get(held.place.id) is held:
@@ -133,7 +133,7 @@ class Desk:
         """Give back workspaces idle for this long, close idle stores, and delete leftover folders."""
         self.give_back_idle(idle_seconds)
         for held in self.all():
-            held.keeper.close_idle()
+            held.close_idle()
         for rest in self._folder.glob(f"{_GONE}*"):
             shutil.rmtree(rest, ignore_errors=True)
 
@@ -146,7 +146,7 @@ class Desk:
                 continue
             with self._turn(held.place.id):
                 held.lost = True
-                if not held.users and self._held.get(held.place.id) is held:
+                if not held.callers and self._held.get(held.place.id) is held:
                     self._forget(held)
 
     def give_back_idle(self, seconds: float) -> None:
@@ -154,7 +154,7 @@ class Desk:
         idle = [held for held in self.all() if _is_idle(held, seconds)]
         _for_each(idle, lambda held: self._give_back(held, seconds))
 
-    def _give_back(self, held: Held, seconds: float) -> None:
+    def _give_back(self, held: Leased, seconds: float) -> None:
         with self._turn(held.place.id):
             if self._held.get(held.place.id) is not held or not _is_idle(held, seconds):
                 return
@@ -180,12 +180,12 @@ class Desk:
         return [held.place.id for held in left]
 
 
-def _cut_off(held: Held) -> None:
+def _cut_off(held: Leased) -> None:
     _log_failure_of(held, held.commit)
     held.lost = True
 
 
-def _log_failure_of(held: Held, act: Callable[[], None]) -> None:
+def _log_failure_of(held: Leased, act: Callable[[], None]) -> None:
     """Call `act` and log a failure, which loses nothing that was acknowledged."""
     try:
         act()
@@ -193,12 +193,12 @@ def _log_failure_of(held: Held, act: Callable[[], None]) -> None:
         logs.get(workspace=held.place.handle).warning("not_given_back", error=error)
 
 
-def _for_each(every: list[Held], act: Callable[[Held], None]) -> None:
+def _for_each(every: list[Leased], act: Callable[[Leased], None]) -> None:
     """Call `act` for each in eight threads, as each waits for the object store and PostgreSQL."""
     if every:
         with ThreadPoolExecutor(min(len(every), _GIVEN_BACK_AT_ONCE), "give-back") as threads:
             list(threads.map(act, every))
 
 
-def _is_idle(held: Held, seconds: float) -> bool:
-    return not held.users and (held.lost or time.monotonic() - held.used >= seconds)
+def _is_idle(held: Leased, seconds: float) -> bool:
+    return not held.callers and (held.lost or time.monotonic() - held.called >= seconds)

@@ -61,7 +61,7 @@ _LONGEST_TOKEN = 4_096
 _PLAIN = re.compile(r"(?:/[A-Za-z0-9_.-]*)+")
 _FORWARDED = FORWARDED.lower().encode()
 # Headers of clients that are stripped; the last two are only for a daemon's Unix socket.
-_CREDENTIALS = frozenset({b"authorization", b"cookie", b"dreamd-workspace", b"dreamd-adopt"})
+_CREDENTIALS = frozenset({b"authorization", b"cookie"})
 _UNAUTHORIZED = HttpError(
     401,
     "UNAUTHORIZED",

@@ -12,9 +12,9 @@ A workspace is opened by its handle, which only the doors of this process create
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import cast
@@ -24,20 +24,20 @@ from daemon.api.access import WorkspaceAccess
 from daemon.api.daemon import DaemonInfo, DaemonStatus
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
-from daemon.fleet.access import HeldAccess, TenantAccess
+from daemon.engine.work import Work
+from daemon.fleet.access import TenantAccess
 from daemon.fleet.arrivals import Arrivals
 from daemon.fleet.bearers import SEPARATOR, Bearers, ExpiringCache, handle_parts
 from daemon.fleet.connections import Connections
 from daemon.fleet.desk import Desk
 from daemon.fleet.disclosure import unknown
-from daemon.fleet.held import Held, Surroundings
+from daemon.fleet.jobs import Jobs, reserve
+from daemon.fleet.leased import Leased, Surroundings
 from daemon.fleet.lifetime import Lifetime, every
 from daemon.fleet.upkeep.status import FleetMetrics
-from daemon.fleet.work import Work
 from daemon.models.command import preset_of
 from daemon.observability import logs
 from daemon.observability.metrics import Metrics
-from daemon.workspace.status import BY_FLEET
 from daemon.workspace.stores import utc_now
 from daemon.workspace.vector_index import Embedding
 from state.dream import Reason
@@ -69,10 +69,10 @@ class FleetProcess:
         self.config = reached_at(without_machines_ceilings(config), address)
         """The configuration; its HTTP section applies to the port."""
         self.database, self.objects = connections.database, GuardedObjects(connections.objects, connections.mark)
-        self._since = utc_now()
+        self.since = utc_now()
         self.stopping = threading.Event()
         """Set when the process begins to stop."""
-        self.metrics = Metrics(version("dreamd"), self._since.timestamp())
+        self.metrics = Metrics(version("dreamd"), self.since.timestamp())
         self.metrics.include(FleetMetrics(self.database, config, lambda: self.objects.problem))
         self._embedding = embedding or Embedding(model=config.embeddings.model)
         slots = config.fleet.dreams_at_once
@@ -80,11 +80,15 @@ class FleetProcess:
         # After a note arrives, this is the earliest time that a pass or an idle dream may be due.
         minutes = min(config.dream.idle_minutes, config.daemon.pass_minutes)
         self.inbox = Inbox(self.database, timedelta(minutes=minutes))
-        around = Surroundings(self.config, self._embedding, Leases(self.database), self.inbox, self.objects)
+        self._schedule, leases = Schedule(self.database), Leases(self.database)
+        around = Surroundings(
+            self.config, self._embedding, leases, self.inbox, self.objects,
+            partial(reserve, self.config, self._schedule),
+        )  # fmt: skip
         self.desk = Desk(folder / "workspaces", around, self.lifetime.id)
-        self.work = Work(self.config, self.desk, self.database, self.metrics, self.stopping)
-        self._dreamers = ThreadPoolExecutor(slots, "dream")
-        self._schedule = Schedule(self.database)
+        # Discreet: tenants can read ledgers and generations, so errors of the operator's model go to the log alone.
+        self.work = Work(self.metrics, self.stopping, slots, slots, discreet=True)
+        self.jobs = Jobs(self.desk, leases, self.work)
         self.bearers = Bearers(self.database.tokens.authenticate)
         self.places = Places(self.database)
         self.known: ExpiringCache[tuple[int, str], Place] = ExpiringCache(_MOST_PLACES, _PLACE_SECONDS)
@@ -95,7 +99,7 @@ class FleetProcess:
 
     def info(self) -> DaemonInfo:
         """Describe the process, without workspaces: tenants list their own."""
-        return DaemonInfo(version("dreamd"), 0, self._since, utc_now(), "", "", 0, 0, (), ())
+        return DaemonInfo(version("dreamd"), 0, self.since, utc_now(), "", "", 0, 0, (), ())
 
     def status(self) -> DaemonStatus:
         """Return the status of the process, without workspaces."""
@@ -171,23 +175,7 @@ class FleetProcess:
             self.known.put(key, place)
         return place
 
-    def held_access(self, held: Held, on_step: Callable[[Step], None], notices: list[str]) -> HeldAccess:
-        """Return an access to a workspace that is held here."""
-        return HeldAccess(
-            held.keeper,
-            held.config,
-            on_step,
-            lambda *wish: self._dreamers.submit(self.work.dream, held, *wish).result(),
-            lambda reason: self.queue_dream(held, reason),
-            lambda: None,
-            lambda: held.keeper.status(0, self._since, BY_FLEET),
-            held.keeper.acquire,
-            notices,
-            held=held,
-            process=self,
-        )
-
-    def queue_dream(self, held: Held, reason: Reason) -> None:
+    def queue_dream(self, held: Leased, reason: Reason) -> None:
         """Queue a dream for whichever process holds the workspace then."""
         self._schedule.queue(held.place.id, reason.value, self.queue)
 
@@ -206,7 +194,7 @@ class FleetProcess:
         every(PROBE_SECONDS, "store", self._probe_store, self.stopping)
 
     def _condition(self) -> Condition:
-        return Condition(len(self.desk.all()), self.work.dreaming, self.objects.problem)
+        return Condition(len(self.desk.all()), self.work.dreams.running, self.objects.problem)
 
     def _look(self) -> None:
         self.desk.tidy(self.config.fleet.idle_seconds)
@@ -231,7 +219,7 @@ class FleetProcess:
             self.lifetime.drain()
         self.stopping.set()
         self.desk.closed = True
-        while time.monotonic() < deadline and any(held.users for held in self.desk.all()):
+        while time.monotonic() < deadline and any(held.callers for held in self.desk.all()):
             self.desk.give_back_idle(0)
             time.sleep(0.05)
         self.desk.give_back_idle(0)
@@ -240,7 +228,6 @@ class FleetProcess:
                 self._schedule.abandon(left)
         ended = not self.desk.all()
         self.lifetime.stop()
-        self._dreamers.shutdown(wait=False, cancel_futures=True)
         return ended
 
 

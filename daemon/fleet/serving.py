@@ -73,9 +73,9 @@ def run(config: Config) -> int:
 
 async def _serve(process: "FleetProcess", config: Config, listener: Listener, operators: str) -> bool:
     from daemon.fleet.doors import serve_doors
+    from daemon.fleet.jobs import Sweeper, job_queue
     from daemon.fleet.lifetime import every
     from daemon.fleet.upkeep.removal import delete_late, finish_removals
-    from daemon.fleet.work import Sweeper, job_queue
 
     stop, hurry, closing = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
@@ -88,7 +88,7 @@ async def _serve(process: "FleetProcess", config: Config, listener: Listener, op
         asyncio.get_running_loop().add_signal_handler(number, end, number)
     await asyncio.to_thread(retry_until_reachable, process.start)
     fleet = config.fleet
-    jobs = process.work.run_job
+    jobs = process.jobs.run
     ending, grace = threading.Event(), fleet.drain_seconds + _STOP_SECONDS + 1.0
     queue = job_queue(fleet.database, fleet.dreams_at_once, process.queue, jobs, ending, grace)
     queue.start()
@@ -100,7 +100,7 @@ async def _serve(process: "FleetProcess", config: Config, listener: Listener, op
     async with asyncio.TaskGroup() as group:
         group.create_task(serve_doors(process, listener, operators, closing))
         await stop.wait()
-        logs.get().info("stop_begun", dreaming=process.work.dreaming)
+        logs.get().info("stop_begun", dreaming=process.work.dreams.running)
         ending.set()
         await _drain(process, fleet.drain_seconds, hurry)
         began = time.monotonic()

@@ -8,32 +8,28 @@ nothing: its dream goes on.
 
 import asyncio
 import json
-import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin
-from urllib.parse import parse_qsl, unquote_to_bytes
+from urllib.parse import parse_qsl
 
 from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from daemon.api.daemon import DaemonApi, DaemonCall
-from daemon.api.headers import ADOPT_HEADER, NDJSON, NOTICES_HEADER, ROOT_HEADER, SETTINGS_HEADER
+from daemon.api.headers import NDJSON, NOTICES_HEADER, SETTINGS_HEADER
 from daemon.api.operations.operation import AnyOperation, FieldsError
 from daemon.api.operations.request import Request as OperationRequest
 from daemon.config.per_dream import DreamSettings
-from daemon.config.registry import name_of
 from daemon.dream.progress import Step
 from daemon.http.errors import HttpError, http_error
 from state.codec import LONGEST_NAME, encode, problems_of
-from state.errors import StoppedError, UnknownWorkspaceError, UsageError
+from state.errors import StoppedError, UsageError
 
 if TYPE_CHECKING:
-    from daemon.api.access import WorkspaceAccess
     from daemon.api.workers import Workers
 
 RequestT = TypeVar("RequestT", bound=OperationRequest)
@@ -49,16 +45,13 @@ FORMS = ("json", "text")
 class Call:
     """A call of one operation on the workspace of this name, or on the daemon itself (`of_daemon`).
 
-    `root`: the workspace's folder, if a local client names it; `register`: register an unknown workspace there.
     `settings`: of its dream, from a local client. `as_text`: reply with the text that people read. `streaming`:
     report each step.
     """
 
     name: str
-    root: Path | None
     operation: AnyOperation
     request: OperationRequest
-    register: bool = False
     settings: DreamSettings | None = None
     of_daemon: DaemonCall | None = None
     as_text: bool = False
@@ -84,7 +77,7 @@ def perform(api: DaemonApi, call: Call, on_step: Callable[[Step], None]) -> Call
             if call.of_daemon is not None:
                 value = call.operation.answer(call.of_daemon, call.request)
             else:
-                access = _open(api, call, on_step, stack)
+                access = stack.enter_context(api.open(call.name, on_step))
                 notices, config = access.notices, access.config
                 if call.settings is not None:
                     access.take(call.settings)
@@ -94,25 +87,6 @@ def perform(api: DaemonApi, call: Call, on_step: Callable[[Step], None]) -> Call
         error = http_error(failed)
     api.metrics.answered(call.operation.name, error.code if error else "OK", time.monotonic() - began)
     return CallResult(reply, error, tuple(notices))
-
-
-def _open(api: DaemonApi, call: Call, on_step: Callable[[Step], None], stack: ExitStack) -> "WorkspaceAccess":
-    """Open an access to the workspace; register one that the daemon does not know, if the client asks for that.
-
-    Raise UnknownWorkspaceError if the workspace of that name has another root than the client says.
-    """
-    try:
-        access = stack.enter_context(api.open(call.name, on_step))
-    except UnknownWorkspaceError:
-        if call.root is None or not call.register:
-            raise
-        return stack.enter_context(api.open(api.register(call.root), on_step))
-    if call.root is not None and call.root != access.workspace.root:
-        raise UnknownWorkspaceError(
-            f"the daemon keeps another workspace under the name {call.name!r}, and not {call.root}",
-            "rename its folder",
-        )
-    return access
 
 
 def parse_call(
@@ -128,12 +102,10 @@ def parse_call(
             arguments = arguments.keyed(_key(keys))
     else:
         arguments = from_query(operation.request, [one for one in query if one[0] != "as"])
-    root = _root(headers.getlist(ROOT_HEADER), name) if is_local and name else None
-    register = headers.get(ADOPT_HEADER) == "yes"
     given = headers.get(SETTINGS_HEADER) if is_local and operation.configured else None
     settings = DreamSettings.parse(given) if given is not None else None
     itself = None if name else of_daemon
-    return Call(name, root, operation, arguments, register, settings, itself, as_text, streaming)
+    return Call(name, operation, arguments, settings, itself, as_text, streaming)
 
 
 def _form(asked: list[str], accepts: list[str]) -> tuple[bool, bool]:
@@ -153,15 +125,6 @@ def _key(headers: list[str]) -> str:
             f"send one of at most {_LONGEST_KEY} printable ASCII characters, such as a UUID",
         )
     return key
-
-
-def _root(headers: list[str], name: str) -> Path | None:
-    if not headers:
-        return None
-    text = unquote_to_bytes(headers[0]).decode(errors="surrogateescape")
-    if len(headers) > 1 or not text.startswith("/") or "\0" in text or name_of(Path(text)) != name:
-        raise UsageError(f"{ROOT_HEADER} is not the absolute root of {name!r}", "send that one, percent-encoded")
-    return Path(os.path.abspath(text))  # noqa: PTH100 - `name_of` does the same
 
 
 async def respond(call: Call, api: DaemonApi, workers: "Workers") -> Response:

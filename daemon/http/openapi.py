@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import Any
 
 from daemon.api.daemon import HOUSEHOLD
-from daemon.api.headers import ADOPT_HEADER, NDJSON, NOTICES_HEADER, ROOT_HEADER
+from daemon.api.headers import NDJSON, NOTICES_HEADER
 from daemon.api.operations.operation import AnyOperation, FieldsError
 from daemon.api.operations.table import OPERATIONS
 from daemon.http.calls import FORMS
@@ -35,7 +35,7 @@ def document(*, is_local: bool) -> Json:
     paths: Json = {f"{place}{one.name}": dict(_methods(one, tag, schemas)) for place, one, tag in shown}
     for path, methods in paths.items():
         if "{" in path:
-            methods["parameters"] = _OF_WORKSPACE if is_local else _OF_WORKSPACE[:1]
+            methods["parameters"] = [_OF_WORKSPACE]
     for path, about, kind in _MONITORED:
         responses = {"200": {"description": about, "content": {kind: {"schema": {}}}}, "default": _REFUSED}
         paths[path] = {"get": {"operationId": path.rpartition("/")[2], "summary": about, "responses": responses}}
@@ -103,14 +103,13 @@ def _error() -> Json:
 
 _REFUSED: Json = {"$ref": "#/components/responses/Error"}
 _AS: Json = {"name": "as", "in": "query", "schema": {"enum": list(FORMS)}, "description": "The form of the reply"}
-_OF_WORKSPACE: list[Json] = [
-    {"name": name, "in": place, "required": place == "path", "description": about, "schema": schema}
-    for name, place, about, schema in (
-        ("workspace", "path", "Its name, as 'workspaces' lists it", {"type": "string", "pattern": "^[a-z0-9-]+$"}),
-        (ROOT_HEADER, "header", "The root of the workspace that is meant, percent-encoded", {"type": "string"}),
-        (ADOPT_HEADER, "header", "yes: a workspace at this root is looked after from now on", {"enum": ["yes"]}),
-    )
-]
+_OF_WORKSPACE: Json = {
+    "name": "workspace",
+    "in": "path",
+    "required": True,
+    "description": "Its name, as 'workspaces' lists it",
+    "schema": {"type": "string", "pattern": "^[a-z0-9-]+$"},
+}
 _MONITORED = (
     ("/v1/openapi.json", "This document", "application/json"),
     ("/metrics", "Figures for Prometheus", "text/plain"),

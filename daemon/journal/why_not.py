@@ -15,8 +15,7 @@ from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
-from daemon.config.paths import global_root, is_global, registry_path
-from daemon.config.registry import known
+from daemon.config.paths import data_folder, global_root, is_global
 from daemon.journal.story import LineStory, story_of_line
 from daemon.workspace.adoption import open_workspace
 from daemon.workspace.document import lines_with, read_document
@@ -33,6 +32,7 @@ from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.connection import open_unmigrated
 from state.stores.database.tables import Proposal
 from state.stores.database.tombstones import tombstones_in
+from state.stores.disk.places import kept_roots
 from state.stores.disk.workspace import Workspace
 from state.stores.history.bootstraps import BootstrapReceipt, receipts
 from state.stores.history.notes import notes_of
@@ -336,7 +336,7 @@ class _Question:
         """Return the first of the user's other workspaces (at most twenty) whose MEMORY.md has the text."""
         not_meant = {self.store.workspace.root, global_root(os.environ)}
         with suppress(DreamdError, OSError):
-            roots = known(registry_path(os.environ)) if self.wanted else ()
+            roots = kept_roots(data_folder(os.environ)) if self.wanted else ()
             for root in islice((one for one in roots if one not in not_meant), _WORKSPACES):
                 with suppress(DreamdError, OSError):
                     own = open_workspace(root, os.environ)

@@ -134,7 +134,7 @@ class Calls:
         if operation is working_memory_note:
             reply = here()
         else:
-            reply = dispatch(workspace, operation, request, here, on_step, on_notice, register=True)
+            reply = dispatch(workspace, operation, request, here, on_step, on_notice)
         try:
             return reply, self.config.zone
         except ConfigError:  # the daemon answered, or it is a note

@@ -20,11 +20,10 @@ from typing import Any, BinaryIO, Protocol
 from urllib.parse import unquote, urlsplit
 
 from daemon.api.client import Client, LostError
-from daemon.config.paths import registry_path
-from daemon.config.registry import excluded, name_of
 from daemon.mcp.message import mended
 from state.errors import BusyError, DreamdError, NotFoundError, StorageError, UsageError, error_of
 from state.stores.disk.lock import is_stopped, present_holder
+from state.stores.disk.places import read_place
 from state.stores.disk.workspace import Workspace
 
 Message = dict[str, Any]
@@ -250,16 +249,18 @@ class Pump:
             return None
         client = Client.at(os.environ)
         try:
-            root = self._find().root
+            workspace = self._find()
             known = client.get("/v1/workspaces", _ASKING_SECONDS)["workspaces"]
-            own = next((one for one in known if one["name"] == name_of(root)), None)
-            if own is None and root not in excluded(registry_path(os.environ)):
-                client.post("/v1/register", {"path": str(root)})
-            elif own is None or own["root"] != str(root) or not (own["kept"] or own["problem"] is None):
+            own = next((one for one in known if one["name"] == workspace.name), None)
+            if own is None:
+                place = read_place(workspace.state.parent, workspace.name)
+                if place is None or not place.kept:
+                    return None
+            elif not (own["kept"] or own["problem"] is None):
                 return None
         except (OSError, ValueError, DreamdError):
             return None  # the server of this process reports it at each call
-        return lambda headers, body: client.lines(f"/mcp/{name_of(root)}", headers, body)
+        return lambda headers, body: client.lines(f"/mcp/{workspace.name}", headers, body)
 
     def _drop_daemon(self, server: Server) -> None:
         with self._turn:

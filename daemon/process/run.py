@@ -20,19 +20,19 @@ from typing import TYPE_CHECKING
 
 from daemon.config.paths import logins_path, socket_path, token
 from daemon.config.settings import Config
+from daemon.engine.managed import TICK_SECONDS
 from daemon.http.logins import Logins
 from daemon.http.serve import serve
 from daemon.http.sockets import Listener, open_port, open_socket
 from daemon.mcp.http import Endpoint
 from daemon.observability import logs
 from daemon.process.sd_notify import Notifier
-from daemon.service.managed import TICK_SECONDS
 from daemon.workspace.status import Problem
 from state.errors import BusyError
 from state.text.words import counted
 
 if TYPE_CHECKING:
-    from daemon.service.daemon import Daemon
+    from daemon.engine.daemon import Daemon
 
 # The part of the ten seconds after SIGTERM that dreams may take; the rest is for requests under way.
 STOP_SECONDS = 8.0
@@ -86,7 +86,7 @@ def _open_listeners(config: Config) -> tuple[list[Listener], Problem | None]:
 async def _serve(
     load: Callable[[], Config], folders: tuple[Path, ...], listeners: list[Listener], port_problem: Problem | None
 ) -> int:
-    from daemon.service.daemon import Daemon
+    from daemon.engine.daemon import Daemon
 
     notifier, stop, reload = Notifier(os.environ), asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 
 from daemon.config.ignored import is_ignored
-from daemon.config.paths import data_folder, global_root, is_everybodys, make_private_folder, registry_path
+from daemon.config.paths import data_folder, global_root, is_everybodys, make_private_folder
 from state.errors import (
     DreamdError,
     ForeignError,
@@ -125,11 +125,8 @@ def find_or_make(
     if (said := may_make()) != "auto":
         advice = f"connect.new is {said!r}: its owner may run 'dreamd init {found.main}'"
         raise NoMemoryError(str(found.main), "has no memory yet, so nothing was kept", advice)
-    from daemon.config.registry import add  # once in the life of a workspace
-
     workspace = init_workspace(found.top, environment)
     workspace.disk().write_atomic(workspace.state / _UNTOLD, b"")
-    add(registry_path(environment), workspace.root)
     return workspace
 
 
@@ -383,7 +380,7 @@ class _Lookup:
             return None  # this folder has a `.git` file that names another one's repository
         # A linked worktree is named by the repository, which may not say where its main checkout is.
         main = place.project if is_others else checkout.main
-        now = Place.of(place.id, checkout.common, Kind.REPOSITORY, main)
+        now = place.now_at(checkout.common, main)
         if now != place:
             with suppress(StorageError):  # a later call does it
                 write_place(self._data, now)
@@ -406,7 +403,7 @@ class _Lookup:
             return workspace
         if place.path == root:  # the disk got a new number, or the folder was restored from a backup
             with suppress(StorageError):
-                write_place(self._data, Place.of(place.id, root))
+                write_place(self._data, place.now_at(root))
             return workspace
         if place.is_named_there():
             raise ForeignError(
@@ -420,11 +417,8 @@ class _Lookup:
 
     def _follow(self, place: Place, root: Path) -> None:
         """Record the folder's new path; if the registry cannot be written, a later call does it."""
-        from daemon.config.registry import rename
-
         with suppress(StorageError):
             write_place(self._data, place._replace(path=root, project=root))
-            rename(registry_path(self._environment), place.path, root)
 
 
 def _write_again(workspace: Workspace, place: Place) -> None:

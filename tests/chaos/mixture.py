@@ -3,7 +3,6 @@
 import signal
 from collections.abc import Callable  # noqa: TC003 - of a variable
 
-from daemon.config.registry import add
 from tests.chaos import owners, spoilt
 from tests.chaos.harm import NODES, Blow, Harm
 from tests.chaos.kills import transcript
@@ -48,7 +47,6 @@ def mixture(trial: Trial) -> None:
             trial.ended(first)
 
     def served() -> None:
-        add(trial.home.registry, root)
         with owners.serving(trial):
             owners.note_over(trial, trial.home.socket)
             trial.dream()

@@ -10,7 +10,6 @@ from typing import Any
 
 from daemon.api.client import Client
 from daemon.api.operations.notes import working_memory_note
-from daemon.config.registry import add
 from state.errors import BusyError, DreamdError, FencedError, StoppedError, StorageError
 from tests.chaos.crowds import agent, talk
 from tests.chaos.harm import NODES, Blow, Harm
@@ -76,7 +75,7 @@ def note_over(trial: Trial, socket: Path) -> None:
     """A note through the daemon; acknowledged when it answers."""
     (text,) = trial.texts(1)
     try:
-        Client(socket).call(trial.workspace.root, working_memory_note, working_memory_note.bind(note=text))
+        Client(socket).call(trial.workspace.name, working_memory_note, working_memory_note.bind(note=text))
     except _EXPECTED:
         return
     trial.took(text)
@@ -88,7 +87,6 @@ def served(trial: Trial) -> None:
     An agent's `dreamd mcp` outlives it. Between two kills the model is not asked the same twice.
     """
     rng = trial.rng
-    add(trial.home.registry, trial.workspace.root)
     trial.home.configure(dream={"interval_minutes": 1 / 120, "min_chunks": 1})
     with trial.reading(), trial.asking(slowly(good, 0.4)) as server, agent(trial, Harm()) as wire:
         for _ in range(rng.randint(1, 3)):
@@ -142,7 +140,6 @@ def _ends_well(trial: Trial, daemon: Running) -> None:
 def two(trial: Trial) -> None:
     """Two daemons and the command line want one workspace; one of the daemons is killed or stopped, at random."""
     rng = trial.rng
-    add(trial.home.registry, trial.workspace.root)
     trial.home.configure(dream={"interval_minutes": 1 / 120, "min_chunks": 1})
     sockets = [trial.home.socket, trial.home.folder / "run" / "second.sock"]
     displaced = False

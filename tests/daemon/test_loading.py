@@ -56,6 +56,6 @@ def test_a_module(modules: str, may: AbstractSet[str]) -> None:
 
 
 def test_an_idle_daemon_has_not_loaded_what_only_requests_and_dreams_need() -> None:
-    found = loaded("import daemon.cli.service, daemon.process.run, daemon.service.daemon")
+    found = loaded("import daemon.cli.service, daemon.process.run, daemon.engine.daemon")
     late = ("daemon.api.operations.table", "daemon.journal", "daemon.pages", "daemon.upkeep", "daemon.dream.run")
     assert not {one for one in found if one.startswith((*late, "graphs.sheet", "prometheus_client"))}

@@ -50,7 +50,7 @@ def test_a_backup_while_everybody_writes_restores_clean(home: Home, backups: int
                 with workspace.scratch.open("a", encoding="utf-8") as log:
                     log.write(f"- {text}\n")
             else:
-                home.client.call(workspace.root, working_memory_note, working_memory_note.bind(note=text))
+                home.client.call(workspace.name, working_memory_note, working_memory_note.bind(note=text))
             acknowledged.append(text)
 
     with home.serving(XDG_CACHE_HOME=str(home.folder / "no-model")) as daemon, ThreadPoolExecutor(8) as pool:
@@ -58,7 +58,7 @@ def test_a_backup_while_everybody_writes_restores_clean(home: Home, backups: int
         try:
             while taken < backups or not daemon.events("dream_committed"):
                 before, target = [*acknowledged], home.folder / f"backup {taken}.db"
-                done = home.client.call(workspace.root, export_archive, export_archive.bind())
+                done = home.client.call(workspace.name, export_archive, export_archive.bind())
                 Path(done.path).rename(target)
                 there = open_workspace(Path(import_archive(target, home.folder / f"restored {taken}").workspace))
                 assert_clean(there, before, tried)

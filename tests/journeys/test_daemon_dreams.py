@@ -22,7 +22,6 @@ from daemon.api.operations.dreams import dream_now
 from daemon.api.operations.sessions import add, stats
 from daemon.api.operations.signals import feel_event
 from daemon.config.per_dream import DreamSettings
-from daemon.config.registry import name_of
 from daemon.workspace.stores import utc_now
 from state.document.sections import SectionName
 from state.signals.hormones import Feeling
@@ -136,7 +135,7 @@ def test_a_dream_of_the_daemon_takes_along_what_its_command_sets(home: Home) -> 
         asked, token = model.count, home.token.read_text().strip()
         noted(workspace, repairs(2, " again"))
         settings = DreamSettings({"model": {"name": own["DREAMD_MODEL__NAME"], "api_base": model.url}}).header()
-        path = f"/v1/workspaces/{name_of(workspace.root)}/dream_now"
+        path = f"/v1/workspaces/{workspace.name}/dream_now"
         status, body, _ = over_tcp(port, path, token, fields={}, **{SETTINGS_HEADER: settings})
         assert (status, model.count) == (200, asked), body
         assert "sk-of-the-command" not in daemon.log

@@ -17,7 +17,6 @@ import pytest
 
 from daemon.api.operations.sessions import add, list_memories
 from daemon.api.operations.upkeep import forget_text
-from daemon.config.registry import exclude
 from daemon.workspace.adoption import open_workspace
 from state.errors import ConfirmRequiredError
 from state.stores.disk.lock import acquire, holder
@@ -75,7 +74,7 @@ def test_dreams_that_wait_for_their_model_at_the_end_are_resumed_by_the_next_sta
                     assert said.splitlines()[-1].startswith("dreamd: the daemon ")
                     assert "Traceback" not in said
         assert daemon.events("stopped")[0]["left_behind"] is True
-        exclude(home.registry, reading.root)
+        home.keep(reading, kept=False)
         assert not home.socket.exists()
         for one, notes in ((workspace, NOTES), (asked, ["The cat is called Miez"])):
             assert lived.outcomes(one) == ["running"]
@@ -121,7 +120,7 @@ def test_a_dream_is_stopped_between_two_nodes_and_pays_for_nothing_twice(home: H
 
 
 def test_a_new_configuration_is_taken_on_sighup_and_a_bad_one_is_refused(home: Home) -> None:
-    first, second = home.workspace("first"), home.workspace("second", known=False)
+    first, second = home.workspace("first"), home.workspace("second", kept=False)
     noted(first, ["Ada prefers tea"])
     noted(second, ["Bob prefers coffee"])
     with home.serving() as daemon:
@@ -158,7 +157,7 @@ def test_a_new_configuration_is_taken_on_sighup_and_a_bad_one_is_refused(home: H
 
 @pytest.mark.full
 def test_a_workspace_that_is_made_known_is_kept_after_a_restart(home: Home) -> None:
-    given = home.workspace("given", known=False)
+    given = home.workspace("given", kept=False)
     noted(given, NOTES)
     with home.serving(given.root) as daemon:
         made = home.folder / "made"
@@ -170,22 +169,6 @@ def test_a_workspace_that_is_made_known_is_kept_after_a_restart(home: Home) -> N
         for workspace in (open_workspace(made, home.environment()), given):
             assert daemon.kept(workspace)["problem"] is None
             lived.assert_once(workspace, NOTES)
-
-
-def test_a_list_of_workspaces_that_cannot_be_read_is_a_problem_and_not_the_end(home: Home) -> None:
-    given = home.workspace("given", known=False)
-    home.registry.mkdir(parents=True)
-    with home.serving(given.root) as daemon:
-        assert daemon.kept(given)["problem"] is None
-        (problem,) = home.client.get("/v1/workspaces")["problems"]
-        assert str(home.registry) in problem["what"]
-        assert "move it away" in problem["advice"]
-        home.registry.rmdir()
-        known = home.workspace("known")
-        daemon.send(signal.SIGHUP)
-        daemon.until(lambda: daemon.kept(known))
-        assert daemon.kept(known)["problem"] is None
-        assert home.client.get("/v1/workspaces")["problems"] == []
 
 
 @contextmanager

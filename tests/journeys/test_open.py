@@ -3,7 +3,6 @@
 import json
 from urllib.parse import urlsplit
 
-from daemon.config.registry import name_of
 from tests.support.serving import Home, over_tcp, until
 
 NO_SCREEN = {"DISPLAY": "", "WAYLAND_DISPLAY": "", "BROWSER": ""}
@@ -24,7 +23,7 @@ def shown(url: str, path: str, cookie: str) -> str:
 
 
 def test_it_opens_the_workspace_that_is_meant_and_the_daemon_keeps_it_from_then_on(home: Home) -> None:
-    known, new, port = home.workspace(), home.workspace("new", known=False), home.with_port()
+    known, new, port = home.workspace(), home.workspace("new", kept=False), home.with_port()
     with home.serving() as daemon:
         for workspace in (known, new):
             ended = home.dreamd("open", workspace.root, "--print", **NO_SCREEN)
@@ -32,7 +31,7 @@ def test_it_opens_the_workspace_that_is_meant_and_the_daemon_keeps_it_from_then_
             url = ended.out.strip()
             assert url.startswith(f"http://127.0.0.1:{port}/login/")
             status, where, cookie = visited(url)
-            assert (status, where) == (303, f"/w/{name_of(workspace.root)}/today")
+            assert (status, where) == (303, f"/w/{workspace.name}/today")
             assert visited(url)[0] == 410
             assert str(workspace.root) in shown(url, where, cookie)
         assert daemon.kept(new)["problem"] is None

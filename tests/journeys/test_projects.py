@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from state.stores.disk.places import all_places
 from tests.daemon.mcp.agents import Raw
 from tests.journeys.test_sandboxes import is_possible
 from tests.support import forked
@@ -179,10 +180,10 @@ def test_an_ignored_project_stays_out_until_it_is_initialised(ada: Developer, pr
 def test_who_ignores_a_folder_above_has_no_daemon_and_no_agent_in_it(
     ada: Developer, project: Path, word: str
 ) -> None:
-    registry = ada.home / ".local/state/dreamd/workspaces"
-    assert "\n!/" not in registry.read_text()
+    data = ada.home / ".local/share/dreamd"
+    assert all(place.kept for place in all_places(data))
     ada.do(ada.home, "ignore", str(ada.home / word))
-    assert "\n!/" in registry.read_text()
+    assert not all(place.kept for place in all_places(data))
     assert "ignore" in ada.dreamd(ada.home, "bootstrap", project).err
     assert "ignore" in ada.dreamd(ada.home, "note", "-w", project, DIARY).err
     assert ada.start(ada.home, DREAMD_WORKSPACE=str(project)) == ""

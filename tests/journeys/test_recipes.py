@@ -21,7 +21,6 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from daemon.config.registry import name_of
 from daemon.connect.place import Place
 from daemon.workspace.vector_index import cache_folder
 from state.dream import Reason
@@ -247,7 +246,7 @@ def test_a_program_with_tools_notes_searches_and_dreams(
     noting = function_call(note, {"text" if program == "langgraph_agent.py" else "note": NOTE})
     script = in_turn(noting, question, *wrong, "You prefer tea.")
     with ScriptedModel(script) as model, me.served() as daemon:
-        address = f"http://127.0.0.1:{me.port}/v1/workspaces/{name_of(me.workspace.root)}"
+        address = f"http://127.0.0.1:{me.port}/v1/workspaces/{me.workspace.name}"
         variables = {"DREAMD_TOKEN": me.token} if own else {"DREAMD": str(me.program), "PYTHONPATH": CLIENT}
         where = address if own else str(me.workspace.root)
         ended = me.example(program, where, "What do I drink?", python=python, **_asking(model), **variables)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from state.stores.disk.places import kept_roots
 from tests.support.folders import PLACE
 from tests.support.running import Caller
 
@@ -25,9 +26,8 @@ def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-def registry(home: Path) -> list[str]:
-    lines = (home / "state/dreamd/workspaces").read_text(encoding="utf-8").splitlines()
-    return [line for line in lines if not line.startswith("#")]
+def kept(home: Path) -> list[str]:
+    return sorted(map(str, kept_roots(home / "data/dreamd")))
 
 
 def test_a_home_folder_is_a_workspace_for_who_says_so_and_for_nothing_below_it(
@@ -48,7 +48,7 @@ def test_a_home_folder_is_a_workspace_for_who_says_so_and_for_nothing_below_it(
     monkeypatch.chdir(home / "project")
     assert dreamd("note", "for the project").status == 2
     assert dreamd("init").status == 0
-    assert registry(home) == [str(home), str(home / "project")]
+    assert kept(home) == [str(home), str(home / "project")]
 
 
 @pytest.mark.full
@@ -62,7 +62,7 @@ def test_a_note_for_everywhere_makes_the_global_workspace_and_is_found_from_anyw
         ended = dreamd(*words)
         assert (ended.status, "dreamd init --global" in ended.err) == (2, True)
     assert dreamd("note", "--global", "Ada prefers tea").status == 0
-    assert registry(home)[-1] == str(home / "data/dreamd/global")
+    assert str(home / "data/dreamd/global") in kept(home)
     monkeypatch.setenv("DREAMD_WORKSPACE", str(home / "project"))
     assert dreamd("note", "-g", "Ada", "reads", "Borges").status == 0
     assert dreamd("status", "--global", "--json").json["pending"]["notes"] == 2

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import yaml
 
-from daemon.config.registry import name_of
 from state.stores.database.opening import open_reading
 from tests.support.serving import Home, over_tcp, until
 
@@ -37,7 +36,7 @@ def spoken(folder: Path, days: int) -> None:
 
 
 def test_a_command_reads_and_shows_the_days_of_its_zone(home: Home) -> None:
-    (zone, here), workspace = far_zone(), home.workspace(known=False)
+    (zone, here), workspace = far_zone(), home.workspace(kept=False)
     root, tz = workspace.root, {"TZ": zone}
     assert home.dreamd("note", f"Pay the florist by {here.day} {here:%B}.", "-w", root, **tz).status == 0
     assert home.dreamd("dream", root, **tz).status == 0
@@ -58,7 +57,7 @@ def test_a_command_reads_and_shows_the_days_of_its_zone(home: Home) -> None:
 
 
 def test_a_day_in_a_search_is_the_configured_zones(home: Home) -> None:
-    workspace = home.workspace(known=False)
+    workspace = home.workspace(kept=False)
     root, tz = workspace.root, {"DREAMD_TIMEZONE": "Pacific/Auckland"}
     spoken(root, 5)
     home.dreamd("ingest", root / "transcripts" / "talk.jsonl", "-w", root, **tz)
@@ -82,7 +81,7 @@ def test_the_window_and_http_show_the_daemons_zone_and_json_is_utc(home: Home) -
         link = home.dreamd("open", workspace.root, "--print").out.strip()
         _, _, headers = over_tcp(port, link.partition(str(port))[2], Accept="text/html")
         cookie = headers["Set-Cookie"].partition(";")[0]
-        place = f"/w/{name_of(workspace.root)}"
+        place = f"/w/{workspace.name}"
         _, page, _ = over_tcp(port, f"{place}/dream?version=1", Cookie=cookie, Accept="text/html")
         assert f'<p class="quiet">{here:%a} {here.day} {here:%b}, ' in page
         _, reply, _ = over_tcp(port, f"{place}/dreams.json", Cookie=cookie)

@@ -21,7 +21,6 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from daemon.config.registry import WorkspaceList, known
 from daemon.config.settings import load
 from daemon.ingest.formats.reading import readings
 from daemon.upkeep.import_ import import_archive
@@ -36,6 +35,7 @@ from state.stores.database.copies import make_copy
 from state.stores.database.opening import open_database
 from state.stores.database.table import unpacked
 from state.stores.disk.disk import Disk
+from state.stores.disk.places import PLACE, new_id, read_place
 from state.stores.repair.check import damage_of
 from tests.support.archives import changed, exported, files_of, lived
 
@@ -89,7 +89,7 @@ def parsers(folder: Path) -> Iterator[Parser]:
     yield Parser(
         "config", ((REPOSITORY / "config.yaml").read_bytes(), b"daemon: {workspaces: [~/a, '/b/*']}\n"), _config
     )
-    yield Parser("registry", (b"# mine\n/srv/a\n/srv/b c\n\n", f"{root}\n".encode()), _registry)
+    yield Parser("place", (b"folder 1 2 kept\n/srv/a\0\n/srv/a\0\n", b"repository 1 2 left\n/a\0\n/b\0\n"), _place)
 
 
 def _home(folder: Path) -> dict[str, str]:
@@ -269,13 +269,11 @@ def _config(content: bytes, room: Path) -> None:
     load(path, {})
 
 
-def _registry(content: bytes, room: Path) -> None:
-    path = room / "workspaces"
+def _place(content: bytes, room: Path) -> None:
+    path = room / (number := new_id("project")) / PLACE
+    path.parent.mkdir()
     path.write_bytes(content)
-    known(path)
-    listing = WorkspaceList(path, (), room)
-    for entry in listing.read(()):
-        listing.look_up(entry)
+    read_place(room, number)
 
 
 def _listing(folder: Path, room: Path) -> frozenset[tuple[str, int]]:

@@ -19,8 +19,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from daemon.config.paths import global_root, registry_path, state_folder
-from daemon.config.registry import add
+from daemon.config.paths import global_root, state_folder
 from daemon.dream.run import Mode, dream_now
 from daemon.observability import logs
 from daemon.workspace.adoption import init_workspace
@@ -231,7 +230,6 @@ def _remember(root: Path, environment: Mapping[str, str], *texts: str) -> None:
         noted(store, *texts)
         dream_now(store, Reason.MANUAL, Mode.AUTO)
         noted(store, f"{TEA}, {canary('notes')}")
-    add(registry_path(environment), root)
 
 
 def _furnished(folder: Path) -> tuple[dict[str, str], tuple[str, ...]]:

@@ -174,7 +174,7 @@ def limited(*limits: tuple[int, int]) -> None:
 
 def ticking(seconds: float) -> None:
     """Make a daemon check its workspaces every `seconds`, not twice a minute; for `before`."""
-    for name in ("daemon.service.managed", "daemon.service.daemon", "daemon.process.run"):
+    for name in ("daemon.engine.managed", "daemon.engine.daemon", "daemon.process.run"):
         import_module(name).TICK_SECONDS = seconds  # type: ignore[attr-defined]
 
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from daemon.config.registry import name_of
 from state.stores.disk.workspace import Workspace
 from tests.support import forked
 from tests.support.ports import free_port
@@ -55,7 +54,7 @@ class Follower:
             *((path, self.home.socket) for path in _SOCKETS),
             (_TOKEN, self.home.token),
             (_PORT, f"127.0.0.1:{self.port}"),
-            (_NAME, name_of(self.workspace.root)),
+            (_NAME, self.workspace.name),
         ):
             text = text.replace(theirs, str(mine))
         return text

@@ -20,12 +20,12 @@ import yaml
 from daemon.api.client import Client
 from daemon.api.operations.dreams import dream_status
 from daemon.api.operations.search import memory_search
-from daemon.config.registry import add, name_of
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.status import Status
 from daemon.workspace.vector_index import cache_folder
 from state.errors import DreamdError
 from state.scratch import Note
+from state.stores.disk.places import keep_place
 from state.stores.disk.workspace import Workspace
 from state.stores.history.inbox import NoteInbox
 from tests.support import forked
@@ -71,7 +71,7 @@ def repairs(count: int, where: str = "") -> list[str]:
 
 @dataclass(slots=True)
 class Home:
-    """A daemon's home: configuration, registry, token and socket, all below one short folder."""
+    """A daemon's home: configuration, token and socket, all below one short folder."""
 
     folder: Path
     sections: dict[str, dict[str, Any]] = field(default_factory=lambda: json.loads(json.dumps(_QUIET)))
@@ -80,10 +80,6 @@ class Home:
     @property
     def socket(self) -> Path:
         return self.folder / "run" / "dreamd" / "dreamd.sock"
-
-    @property
-    def registry(self) -> Path:
-        return self.folder / "state" / "dreamd" / "workspaces"
 
     @property
     def token(self) -> Path:
@@ -130,12 +126,15 @@ class Home:
         """Make dreams use this model, at the price of a real one."""
         self.configure(model={"name": "openai/gpt-4o-mini", "api_base": model.url})
 
-    def workspace(self, name: str = "agent", *, known: bool = True) -> Workspace:
-        """Create a workspace; if `known`, the daemon looks after it from its next start."""
+    def workspace(self, name: str = "agent", *, kept: bool = True) -> Workspace:
+        """Create a workspace; unless `kept`, no daemon looks after it."""
         workspace = init_workspace(self.folder / name, self.environment())
-        if known:
-            add(self.registry, workspace.root)
+        self.keep(workspace, kept=kept)
         return workspace
+
+    def keep(self, workspace: Workspace, *, kept: bool) -> None:
+        """Record whether the daemon looks after the workspace."""
+        keep_place(workspace.state.parent, workspace.name, kept=kept)
 
     def dreamd(self, *words: str | Path, **environment: str) -> Ended:
         ended = forked.run(words, environment=self.environment(**environment), seconds=PATIENCE_SECONDS)
@@ -223,7 +222,7 @@ class Daemon:
     def ask(
         self, workspace: Workspace, operation: "Operation[P, Answer]", *args: P.args, **kwargs: P.kwargs
     ) -> Answer:
-        return self.home.client.call(workspace.root, operation, operation.bind(*args, **kwargs))
+        return self.home.client.call(workspace.name, operation, operation.bind(*args, **kwargs))
 
     def status(self, workspace: Workspace) -> Status:
         return self.ask(workspace, dream_status)
@@ -234,7 +233,7 @@ class Daemon:
     def kept(self, workspace: Workspace) -> Event:
         """Return the workspace's row in the daemon's list; {} if it is not there."""
         listed: list[Event] = self.home.client.get("/v1/workspaces")["workspaces"]
-        return next((one for one in listed if one["name"] == name_of(workspace.root)), {})
+        return next((one for one in listed if one["name"] == workspace.name), {})
 
     def until_kept(self, workspace: Workspace) -> None:
         """Wait until the daemon looks after the workspace."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from daemon.service.schedule import Action, Decision, History, Pending, Thresholds, due
+from daemon.engine.schedule import Action, Decision, History, Pending, Thresholds, due
 from state.dream import Reason
 
 if TYPE_CHECKING:

@@ -132,7 +132,7 @@ def _why_unkept(workspace: Workspace) -> Finding:
         advice = "'dreamd install-service' has this machine run one"
         return Finding("service", Level.OK, "no daemon runs: dreams by hand", advice)
     runs = f"the daemon runs (process {info['pid']}, version {info['version']})"
-    kept = next((one for one in info["workspaces"] if one["root"] == str(workspace.root)), None)
+    kept = next((one for one in info["workspaces"] if one["name"] == workspace.name), None)
     if kept is None or kept["problem"] is None:
         what, advice = f"{runs} and does not keep this workspace", f"'dreamd init {workspace.root}' makes it known"
         return Finding("service", Level.WARNING, what, advice)

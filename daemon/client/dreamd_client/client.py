@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeVar
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from . import doors, replies
 from .errors import DreamdError, LostError, NoDaemonError, usage_error
@@ -105,13 +105,13 @@ class Client:
         self._on_step, self._on_notice = on_step, on_notice
         self._folder, self._address = Path(workspace).expanduser().absolute(), urlsplit(address)
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
-        self._place: tuple[str, dict[str, str]] | None = None  # at the socket: path and headers
+        self._place = ""  # the path of the workspace, once it is known
         if address:
             if self._address.scheme not in ("http", "https") or not self._address.hostname:
                 raise usage_error(f"{address!r} is no address", "give one such as http://127.0.0.1:7349")
             if not str(workspace) or "/" in str(workspace) or str(workspace) == ".":
                 raise usage_error("no workspace is named", "give its name, as GET /v1/workspaces lists it")
-            self._place = f"{self._address.path.rstrip('/')}/v1/workspaces/{workspace}", self._headers
+            self._place = f"{self._address.path.rstrip('/')}/v1/workspaces/{workspace}"
         elif token:
             raise usage_error("a token is for an address", "give the address too, or neither for the Unix socket")
         elif not self._folder.is_dir():
@@ -223,27 +223,27 @@ class Client:
     def _at_door(self, operation: str, fields: Mapping[str, Any], seconds: float) -> doors.Lines:
         """Yield the daemon's answer, or the program's where the daemon has begun nothing."""
         try:
-            path, headers = self._place or self._find()
-            yield from doors.over_http(self._connection(seconds), f"{path}/{operation}", fields, headers)
+            path = self._place or self._find()
+            yield from doors.over_http(self._connection(seconds), f"{path}/{operation}", fields, self._headers)
         except DreamdError as error:
             if self._address.netloc or error.code not in _NOT_HERE:
                 raise
         else:
             return
-        self._place = None
+        self._place = ""
         yield from doors.by_program(self._program, self._folder, operation, fields)
 
-    def _find(self) -> tuple[str, dict[str, str]]:
-        """Have the daemon find the workspace. Raise NoDaemonError if it cannot: the program says why or makes one."""
+    def _find(self) -> str:
+        """Have the daemon find the workspace, and return its path.
+
+        Raise NoDaemonError if it cannot: the program says why, or makes one.
+        """
         lines = doors.over_http(self._connection(ANSWER_SECONDS), "/v1/find", {"folder": str(self._folder)}, {})
         try:
             found = self._reply(lines)
         except DreamdError as error:  # also of a frozen daemon: nothing was begun
             raise NoDaemonError(error.what) from error
-        headers = {"Dreamd-Workspace": quote(os.fsencode(found["root"]))}
-        if not found["excluded"]:
-            headers["Dreamd-Adopt"] = "yes"
-        self._place = f"/v1/workspaces/{found['name']}", headers
+        self._place = f"/v1/workspaces/{found['name']}"
         return self._place
 
     def _connection(self, seconds: float) -> "doors.HTTPConnection":

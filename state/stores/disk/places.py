@@ -1,6 +1,6 @@
-"""Places: which folder or repository each of this user's memories belongs to.
+"""Places: which folder or repository each of this user's memories belongs to, and whether the daemon keeps it.
 
-$XDG_DATA_HOME/dreamd/<id>/place   the registry: kind, device, inode, path, and the folder of the project
+$XDG_DATA_HOME/dreamd/<id>/place   the registry: kind, device, inode, kept or left, path, the folder of the project
 <folder>/.dreamd                   a workspace in a folder: the id of its state
 <repository>/dreamd                in git's common folder, mostly `.git`: the id of the repository's memory,
                                    and of those of other users and containers that share the repository
@@ -28,7 +28,9 @@ REPOSITORY_MARK = "dreamd"
 _MOST_IDS, _LONGEST_MARK = 16, 1_000
 _MOST_OF_NAME, _RANDOM_BYTES = 35, 6
 _ID = re.compile(r"[a-z0-9][a-z0-9-]{0,34}-[0-9a-f]{12}")
-_ROW = re.compile(rb"(folder|repository) ([0-9]{1,20}) ([0-9]{1,20})\n(/[^\0]*)\0\n(/[^\0]*)\0\n", re.DOTALL)
+_ROW = re.compile(
+    rb"(folder|repository) ([0-9]{1,20}) ([0-9]{1,20}) (kept|left)\n(/[^\0]*)\0\n(/[^\0]*)\0\n", re.DOTALL
+)
 
 
 class Kind(StrEnum):
@@ -41,7 +43,8 @@ class Kind(StrEnum):
 class Place(NamedTuple):
     """What a memory belongs to: a folder, or the common folder of a git repository, with its path and identity.
 
-    `project` is the folder in which people work: of a repository its main checkout.
+    `project` is the folder in which people work: of a repository its main checkout. `kept`: whether the daemon looks
+    after it, as it does unless its owner says no.
     """
 
     id: str
@@ -50,12 +53,17 @@ class Place(NamedTuple):
     device: int
     inode: int
     project: Path
+    kept: bool = True
 
     @classmethod
     def of(cls, number: str, path: Path, kind: Kind = Kind.FOLDER, project: Path | None = None) -> "Place":
         """Return the place of the folder as it is now."""
         status = path.stat()
         return cls(number, kind, path, status.st_dev, status.st_ino, project or path)
+
+    def now_at(self, path: Path, project: Path | None = None) -> "Place":
+        """Return the place with the path and identity that its folder has now."""
+        return self.of(self.id, path, self.kind, project)._replace(kept=self.kept)
 
     def is_folder(self, folder: Path) -> bool:
         """Return whether this is the same folder, whatever its path."""
@@ -95,24 +103,42 @@ def read_place(data: Path, number: str) -> Place | None:
     if row is None:
         what = f"{path} is {'damaged' if content else 'lost'}, so it is not known which folder is meant"
         raise StorageError(what, "'dreamd init --resume DIR' of that folder writes it again")
-    folder, project = (Path(os.fsdecode(row[number])) for number in (4, 5))
-    return Place(number, Kind(row[1].decode()), folder, int(row[2]), int(row[3]), project)
+    folder, project = (Path(os.fsdecode(row[group])) for group in (5, 6))
+    return Place(number, Kind(row[1].decode()), folder, int(row[2]), int(row[3]), project, row[4] == b"kept")
+
+
+def all_ids(data: Path) -> Iterator[str]:
+    """Yield the id of every memory, in order."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        yield from filter(is_id, sorted(os.listdir(data)))  # noqa: PTH208 - asked for hundreds of them
 
 
 def all_places(data: Path) -> Iterator[Place]:
     """Yield every place, skipping damaged rows."""
-    with suppress(FileNotFoundError, NotADirectoryError):
-        for name in sorted(os.listdir(data)):  # noqa: PTH208 - asked for hundreds of them
-            if is_id(name):
-                with suppress(StorageError):
-                    if (place := read_place(data, name)) is not None:
-                        yield place
+    for name in all_ids(data):
+        with suppress(StorageError):
+            if (place := read_place(data, name)) is not None:
+                yield place
+
+
+def kept_roots(data: Path) -> list[Path]:
+    """Return the root of every workspace that the daemon keeps; its folder may be gone."""
+    return [place.workspace(data).root for place in all_places(data) if place.kept]
+
+
+def keep_place(data: Path, number: str, *, kept: bool) -> None:
+    """Record whether the daemon keeps the memory of this id, if it has one. Raise StorageError."""
+    place = read_place(data, number)
+    if place is not None and place.kept != kept:
+        write_place(data, place._replace(kept=kept))
 
 
 def write_place(data: Path, place: Place) -> None:
     """Write the row, replacing the previous one."""
     paths = (os.fsencode(place.path), os.fsencode(place.project))
-    row = b"%b %d %d\n%b\0\n%b\0\n" % (place.kind.encode(), place.device, place.inode, *paths)
+    row = b"%b %d %d %b\n%b\0\n%b\0\n" % (
+        place.kind.encode(), place.device, place.inode, b"kept" if place.kept else b"left", *paths,
+    )  # fmt: skip
     Disk(data).write_atomic(data / place.id / PLACE, row)
 
 

@@ -60,6 +60,11 @@ class Workspace(_Folders):
     fence = _Within("state", "fence")  # the number of the last owner
 
     @property
+    def name(self) -> str:
+        """Return its name in URLs, labels and logs: its id, which stays when its folder is moved."""
+        return self.state.name
+
+    @property
     def is_apart(self) -> bool:
         """Return whether all files are beside the state, as for a git repository and the global workspace."""
         return self.root == self.state

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from daemon.api.access import LocalAccess
 from daemon.api.operations.search import memory_why_not
-from daemon.config.paths import global_root, registry_path
-from daemon.config.registry import add
+from daemon.config.paths import global_root
 from daemon.config.settings import Config
 from daemon.journal.why_not import MOST_REASONS, Absence, Answer, why_not
 from daemon.workspace.adoption import init_workspace, open_workspace
@@ -234,7 +233,6 @@ def test_the_global_workspace_and_the_others_are_named(dreamd: Caller, tmp_path:
     everywhere, other = init_workspace(global_root(os.environ)), init_workspace(tmp_path / "other")
     everywhere.document.write_text("## The Bond\n\n- Ada prefers tea.\n\n## Active Context\n\n- A heron elsewhere.\n")
     other.document.write_text("- Ada has a parrot.\n")
-    add(registry_path(os.environ), other.root)
     dreamd("bootstrap", here)
     assert codes(here, "tea") == [Absence.GIVEN]
     (reason,) = asked(here, "heron").reasons

@@ -1,7 +1,6 @@
 """A program's client: the same replies and errors at every door, safe retries, and no note lost without a daemon."""
 
 import dataclasses
-import os
 import socket
 import threading
 import tomllib
@@ -14,9 +13,6 @@ import pytest
 from dreamd_client import Client, DreamdError, LostError, NoDaemonError, replies
 
 from daemon.api.operations.table import OPERATIONS
-from daemon.config.paths import registry_path
-from daemon.config.registry import exclude, name_of
-from daemon.workspace.adoption import init_workspace
 from tests.daemon.http.running import TOKEN, Running
 from tests.support import forked
 from tests.support.running import ROOT
@@ -143,17 +139,6 @@ def test_wrong_arguments_are_named(served: Running, tmp_path: Path) -> None:
     with pytest.raises(DreamdError, match="token") as refused:
         Client("x", address=door, token="another").status()
     assert code_of(refused) == "UNAUTHORIZED"
-
-
-def test_the_daemon_keeps_a_workspace_from_the_first_call_on_unless_its_owner_ruled_that_out(
-    served: Running, tmp_path: Path, program: list[str]
-) -> None:
-    kept, excluded = init_workspace(tmp_path / "kept").root, init_workspace(tmp_path / "excluded").root
-    exclude(registry_path(os.environ), excluded)
-    assert Client(kept, program="/no/dreamd").status().workspace == str(kept)
-    assert Client(excluded, program=program).status().workspace == str(excluded)
-    assert name_of(kept) in served.house.roots
-    assert name_of(excluded) not in served.house.roots
 
 
 def test_without_a_daemon_and_a_program_or_a_workspace_it_says_so(

@@ -16,7 +16,6 @@ from daemon.config.paths import (
     make_private_folder,
     program,
     read_or_make_token,
-    registry_path,
     socket_path,
     state_folder,
     token,
@@ -39,7 +38,6 @@ def test_state_is_where_xdg_says_or_below_home() -> None:
     for xdg, folder in (("/var/s", "/var/s"), ("s", "/home/ada/.local/state"), ("", "/home/ada/.local/state")):
         environment = {**HOME, "XDG_STATE_HOME": xdg}
         assert state_folder(environment) == Path(folder) / "dreamd"
-        assert registry_path(environment) == Path(folder) / "dreamd" / "workspaces"
         assert token_path(environment) == Path(folder) / "dreamd" / "token"
     assert state_folder(HOME) == Path("/home/ada/.local/state/dreamd")
 

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from daemon.config.paths import registry_path
-from daemon.config.registry import add, exclude
 from daemon.dream.agreements import propose_agreements
 from daemon.dream.proposals import drop_stale, settle
 from daemon.workspace.adoption import init_global_workspace, init_workspace
@@ -18,6 +16,7 @@ from state.document.operations import Action
 from state.document.sections import SectionName
 from state.stores.database.tables import Proposal
 from state.stores.database.tombstones import TombstoneStore
+from state.stores.disk.places import keep_place
 from state.stores.disk.workspace import Workspace
 from state.stores.history.proposals import Proposals
 from tests.support.committing import dreamt as dreamt_in
@@ -49,7 +48,6 @@ def project(folder: Path, *lines: str, section: SectionName = SectionName.BOND) 
     heading = f"## {section.value}\n\n"
     workspace.document.write_text(text.replace(heading, f"{heading}{rows}\n"), encoding="utf-8")
     dreamt(workspace, "The certificate expires in May")
-    add(registry_path(os.environ), workspace.root)
     return workspace
 
 
@@ -129,15 +127,13 @@ def test_what_an_agent_noted_is_no_word_of_the_owners(tmp_path: Path, everywhere
         workspace = init_workspace(tmp_path / name)
         dreamt(workspace, TEA)
         assert TEA in workspace.document.read_text(encoding="utf-8")
-        add(registry_path(os.environ), workspace.root)
     assert proposed(everywhere) == []
 
 
 def test_nothing_is_read_of_a_workspace_that_is_foreign_or_left_alone(tmp_path: Path, everywhere: Workspace) -> None:
     one, two = (project(tmp_path / name, SHORT) for name in ("one", "two"))
-    exclude(registry_path(os.environ), two.root)
+    keep_place(two.state.parent, two.name, kept=False)
     shutil.copytree(one.root, tmp_path / "cloned")
-    add(registry_path(os.environ), tmp_path / "cloned")
     assert proposed(everywhere) == []
 
 

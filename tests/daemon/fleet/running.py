@@ -20,6 +20,7 @@ from uuid import UUID, uuid4
 
 from daemon.api.operations.table import OPERATIONS
 from daemon.config.settings import Config
+from daemon.fleet.access import LeasedAccess
 from daemon.fleet.connections import Connections, claim_store
 from daemon.fleet.doors import serve_doors
 from daemon.fleet.process import FleetProcess
@@ -99,7 +100,7 @@ class Here(Door):
         """One operation on a workspace that this process holds, past its doors."""
         one = OPERATIONS[operation]
         with self.process.desk.holding(place.id) as held:
-            access = self.process.held_access(held, lambda _: None, [])
+            access = LeasedAccess(held, held.config, lambda _: None, self.process)
             return access.run(one, one.request.model_validate(fields))
 
     def give_back(self) -> None:

@@ -59,7 +59,7 @@ def test_a_note_is_found_at_once_and_once_wherever_one_asks(fleet: Fleet, door: 
 def test_a_large_workspace_is_searched_by_meaning_at_the_first_call_after_a_move(fleet: Fleet) -> None:
     token, place = fleet.one()
     with fleet.here(embedder=BagOfWords()) as first:
-        with first.process.desk.holding(place.id) as held, held.keeper.exclusive() as store:
+        with first.process.desk.holding(place.id) as held, held.exclusive() as store:
             store.crystals.learn(Crystal(f"House {n} was repaired", Origin.SCRATCH, utc_now()) for n in range(2_500))
             assert embed_waiting(store) == 2_500
         first.give_back()
@@ -118,7 +118,7 @@ def test_many_who_write_at_once_share_generations_and_each_note_is_taken_once(fl
     # Whoever dies now leaves what its last generation holds, and the rows that it did not take.
     assert sorted(fleet.crystals(place)) == sorted(notes)
     [held] = door.process.desk.all()
-    assert held.users == 0
+    assert held.callers == 0
 
 
 def test_a_row_that_comes_while_a_generation_is_made_is_not_in_it(

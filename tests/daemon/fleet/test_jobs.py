@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daemon.config.settings import Config
-from daemon.fleet.held import foreseen
+from daemon.engine.schedule import Action, History, Pending, Thresholds, work
+from daemon.fleet.jobs import refusal
 from daemon.fleet.upkeep.removal import delete_late
-from daemon.fleet.work import refusal
-from daemon.service.schedule import Action, History, Pending, Thresholds
 from state.errors import QuotaError, UnreachableError
 from state.fleet import Quotas
 from state.stores.fleet.schedule import Use
@@ -54,20 +53,12 @@ def test_no_ceiling_is_exceeded_by_more_than_one_dream(quotas: Quotas, use: Use,
               failures=st.integers(0, 9), failed_at=st.none() | MOMENTS, last_pass=st.none() | MOMENTS,
               schema=st.booleans()),
     st.builds(Pending, notes=st.integers(0, 30), new=st.integers(0, 30), oldest=st.none() | MOMENTS,
-              session_ended=st.none() | MOMENTS, changed=st.booleans()),
-    st.booleans(), st.none() | MOMENTS,
+              session_ended=st.none() | MOMENTS, interrupted=st.booleans(), changed=st.booleans()),
 )  # fmt: skip
-def test_whatever_clocks_say_waiting_ends_later(
-    now: datetime,
-    history: History,
-    pending: Pending,
-    interrupted: bool,  # noqa: FBT001
-    sessions_due: datetime | None,
-) -> None:
-    when = {"interrupted": interrupted, "sessions_due": sessions_due}
-    decision = foreseen(now, history, pending, Thresholds(), **when)  # type: ignore[arg-type]
+def test_whatever_clocks_say_waiting_ends_later(now: datetime, history: History, pending: Pending) -> None:
+    decision = work(now, history, pending, Thresholds())
     assert decision is None or (decision.at > now) == (decision.action is Action.WAIT)
-    assert decision is not None or not (interrupted or sessions_due)
+    assert decision is not None or not pending.interrupted
 
 
 def test_dreams_that_are_asked_for_keep_to_the_ceilings_together(fleet: Fleet) -> None:
@@ -92,7 +83,7 @@ def test_a_dream_asks_postgresql_few_things(fleet: Fleet, door: Here) -> None:
     for number in range(6):
         fleet.note(place, f"invoice {number} was paid")
     before = door.process.database.statements
-    door.process.work.run_job(place.id, "manual")
+    door.process.jobs.run(place.id, "manual")
     door.give_back()
     assert door.process.database.statements - before <= 9
     assert fleet.row(place)["generation"] == 1
@@ -105,7 +96,7 @@ def test_a_fleet_that_asks_about_everything_dreams_by_its_schedule_and_asks(flee
     fleet.put(place, kind="session_end")
     with fleet.here() as door:
         assert fleet.schedule.queue_due(10) == 1
-        door.process.work.run_job(place.id)
+        door.process.jobs.run(place.id)
         row = fleet.row(place)
         assert (row["failures"], row["problem"], fleet.waiting(place)) == (0, "", 0)
         (proposed,) = door.run(place, "proposals").proposals
@@ -121,7 +112,7 @@ def test_each_failure_in_a_row_is_counted_and_doubles_the_wait(fleet: Fleet) -> 
         waits = []
         for number in (1, 2):
             fleet.schedule.queue(place.id, "manual")
-            door.process.work.run_job(place.id, "manual")
+            door.process.jobs.run(place.id, "manual")
             row = fleet.row(place)
             assert (row["failures"], row["queued_at"]) == (number, None)
             assert row["problem"]

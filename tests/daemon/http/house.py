@@ -9,7 +9,6 @@ from pathlib import Path
 
 from daemon.api.access import LocalAccess, WorkspaceAccess
 from daemon.api.daemon import DaemonInfo, DaemonStatus, WorkspaceInfo, meant
-from daemon.config.registry import name_of
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from daemon.observability.metrics import Metrics
@@ -52,9 +51,8 @@ class OwnHouse:
 
     def register(self, root: Path, *, trust: bool = False) -> str:  # noqa: ARG002 - nobody else made it
         workspace = open_workspace(root)
-        name = name_of(workspace.root)
-        self.roots[name] = workspace.root
-        return name
+        self.roots[workspace.name] = workspace.root
+        return workspace.name
 
     def unregister(self, name: str) -> None:
         self._root(name)

@@ -1,20 +1,14 @@
 """Operations over HTTP, beside the table (tests/doors): forms of a reply, steps, errors, roots."""
 
 import json
-import os
 import time
 from functools import partial
 from pathlib import Path
-from urllib.parse import quote
-
-import pytest
 
 from daemon.api.operations.table import OPERATIONS
-from daemon.config.registry import name_of
 from daemon.dream.progress import Step
 from daemon.http.calls import notices_header
 from daemon.workspace.adoption import init_workspace
-from state.errors import UnknownWorkspaceError, UsageError
 from tests.daemon.http.house import GatedHouse, HauntedHouse, OwnHouse
 from tests.daemon.http.running import Running, running
 
@@ -53,7 +47,7 @@ def test_a_step_is_told_before_the_reply_is_made_and_an_error_is_the_last_line(t
 
     with running(house) as server:
         operation = OPERATIONS["memory_state"]
-        assert server.client.call(tmp_path, operation, operation.bind(), told).text == ""
+        assert server.client.call(name, operation, operation.bind(), told).text == ""
         path = f"/v1/workspaces/{name}/diff"
         answer, whole = server.ask("GET", path, headers=LINES), server.ask("GET", path)
     assert steps == [Step("gate", "waits")]
@@ -85,27 +79,10 @@ def test_a_client_that_goes_away_does_not_stop_a_dream(tmp_path: Path) -> None:
         assert "crane" in server.ask("GET", f"/v1/workspaces/{name}/memory_state").json["text"]
 
 
-def test_the_socket_takes_up_a_workspace_whose_root_is_named(served: Running, tmp_path: Path) -> None:
-    root = init_workspace(tmp_path / "ungewöhnlich %41").root
-    with pytest.raises(UnknownWorkspaceError):
-        served.client.call(root, STATUS, STATUS.bind())
-    there = f"/v1/workspaces/{name_of(root)}/dream_status"
-    said = {"Dreamd-Workspace": quote(os.fsencode(root))}  # which of them is meant, and no more
-    assert served.ask_socket("GET", there, headers=said).code == "UNKNOWN_WORKSPACE"
-    for wrong in (str(tmp_path / "other"), "relative", "/", f"{root}\0", ""):
-        answer = served.ask_socket("GET", there, headers={"Dreamd-Workspace": quote(wrong)})
-        assert (answer.status, answer.code) == (400, "VALIDATION_ERROR"), wrong
-    with pytest.raises(UsageError):
-        served.client.call(tmp_path / "nowhere", STATUS, STATUS.bind(), register=True)
-    assert served.client.call(root, STATUS, STATUS.bind(), register=True).workspace == str(root)
-    assert served.client.call(root, STATUS, STATUS.bind()).workspace == str(root)
-
-
 def test_a_workspace_is_taken_up_and_let_go_at_the_socket_alone(served: Running, tmp_path: Path) -> None:
-    root = init_workspace(tmp_path).root
-    named = {"name": name_of(root)}
-    there = f"/v1/workspaces/{name_of(root)}/dream_status"
-    assert served.ask("GET", there, headers={"Dreamd-Workspace": str(root)}).code == "UNKNOWN_WORKSPACE"
+    workspace = init_workspace(tmp_path)
+    root, named = workspace.root, {"name": workspace.name}
+    assert served.ask("GET", f"/v1/workspaces/{workspace.name}/dream_status").code == "UNKNOWN_WORKSPACE"
     for operation in ("register", "release", "login"):
         assert served.ask("POST", f"/v1/{operation}", {"path": str(root)}).code == "FORBIDDEN"
     assert served.client.post("/v1/register", {"path": str(root)}) == named

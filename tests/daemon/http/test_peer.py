@@ -113,7 +113,9 @@ def test_another_user_who_listens_is_told_nothing(
         for ask in (
             lambda: client.get("/v1/status"),
             lambda: client.post("/v1/register", {"path": str(root)}),
-            lambda: client.call(root, working_memory_note, working_memory_note.bind(note="the heron fishes at dawn")),
+            lambda: client.call(
+                "memory", working_memory_note, working_memory_note.bind(note="the heron fishes at dawn")
+            ),
         ):
             with pytest.raises(StorageError, match=f"user {NOBODY} listens there, not you") as refused:
                 ask()

@@ -16,7 +16,6 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from daemon.api.workers import Limits
-from daemon.config.registry import name_of
 from daemon.config.settings import Config, HttpSection
 from daemon.mcp.http import Endpoint
 from daemon.workspace.adoption import init_workspace
@@ -42,7 +41,7 @@ def there(tmp_path: Path) -> Workspace:
 
 
 def house(*workspaces: Workspace) -> OwnHouse:
-    roots = {name_of(one.root): one.root for one in workspaces}
+    roots = {one.name: one.root for one in workspaces}
     return OwnHouse(roots=roots, embedding=Embedding())
 
 
@@ -80,8 +79,8 @@ def test_each_workspace_has_its_own_address(here: Workspace, there: Workspace, m
     async def body() -> None:
         with served(house(here, there)) as url:
             async with (
-                agent(f"{url}/{name_of(here.root)}", mode) as one,
-                agent(f"{url}/{name_of(there.root)}", mode) as other,
+                agent(f"{url}/{here.name}", mode) as one,
+                agent(f"{url}/{there.name}", mode) as other,
             ):
                 assert len((await one.list_tools()).tools) == 6
                 await shown(one, "working_memory_note", note=TEA)
@@ -122,11 +121,11 @@ def test_addresses_that_mean_no_workspace(here: Workspace, there: Workspace) -> 
         assert all(name in json.loads(body)["error"] for name in both.roots)
         status, body = request(f"{url}/elsewhere")
         assert (status, json.loads(body)["code"]) == (404, "NOT_FOUND")
-        both.unregister(name_of(there.root))
+        both.unregister(there.name)
         assert request(url)[0] == 200
-        assert request(f"{url}/{name_of(there.root)}")[0] == 404
+        assert request(f"{url}/{there.name}")[0] == 404
         both.register(there.root)
-        assert request(f"{url}/{name_of(there.root)}", body=call_of("working_memory_note", note=RIO))[0] == 200
+        assert request(f"{url}/{there.name}", body=call_of("working_memory_note", note=RIO))[0] == 200
     assert (notes(here), notes(there)) == ([TEA], [RIO])
 
 
@@ -159,7 +158,7 @@ def call_of(tool: str, **arguments: object) -> dict[str, Any]:
 
 
 def test_dreams_leave_threads_to_notes(here: Workspace) -> None:
-    gated = GatedHouse(roots=house(here).roots, shut={name_of(here.root)}, embedding=Embedding())
+    gated = GatedHouse(roots=house(here).roots, shut={here.name}, embedding=Embedding())
     limits = Limits(short_threads=1, long_threads=1, threads_of_a_workspace=1)
     with served(gated, limits=limits) as url, ThreadPoolExecutor(3) as clients:
         try:

@@ -18,7 +18,6 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp_types import Implementation
 
-from daemon.config.registry import exclude, known, name_of
 from daemon.mcp.pump import Pump, Server
 from daemon.workspace.adoption import init_workspace, open_workspace
 from state.stores.disk.workspace import Workspace
@@ -102,7 +101,7 @@ def request(number: int, tool: str, **arguments: Any) -> bytes:
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("with_daemon", [False, True])
 def test_a_client_notes_searches_and_dreams(home: Home, mode: str, *, with_daemon: bool) -> None:
-    workspace, steps = home.workspace(known=False), list[str]()
+    workspace, steps = home.workspace(), list[str]()
 
     async def heard(progress: float, total: float | None, message: str | None) -> None:
         steps.append(message or "")
@@ -130,7 +129,6 @@ def test_a_client_notes_searches_and_dreams(home: Home, mode: str, *, with_daemo
 
     with home.serving() if with_daemon else nullcontext():
         run(body)
-    assert known(home.registry) == ((workspace.root,) if with_daemon else ())  # from now on the daemon keeps it
     assert steps[-1] == "commit: version 1"
     assert [(one.how, one.agent) for one in receipts(workspace)] == [("MCP", "codex")]
 
@@ -269,7 +267,7 @@ def test_a_call_that_is_cancelled_is_not_answered_and_the_dream_goes_on(home: Ho
 
 @as_root
 def test_nothing_passes_between_an_agent_or_the_daemon_and_another_user(home: Home) -> None:
-    workspace, path, heard = home.workspace(known=False), home.socket, home.socket.with_name("heard")
+    workspace, path, heard = home.workspace(kept=False), home.socket, home.socket.with_name("heard")
     body = json.dumps({"path": str(workspace.root)}).encode()
     hello = b"POST /v1/register HTTP/1.1\r\nHost: d\r\nContent-Type: application/json\r\n"
     hello += b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
@@ -293,7 +291,6 @@ def test_nothing_passes_between_an_agent_or_the_daemon_and_another_user(home: Ho
         for place in (home.folder, home.folder / "run", path.parent, path):
             place.chmod(0o777)
         assert as_user(NOBODY, is_refused) == "True"
-        assert known(home.registry) == ()
     path.unlink(missing_ok=True)
     with living_as(NOBODY, listen), agent_at(home, workspace.root) as agent:
         until(path.exists)
@@ -305,10 +302,10 @@ def test_nothing_passes_between_an_agent_or_the_daemon_and_another_user(home: Ho
 @pytest.mark.parametrize("kind", ["excluded", "configured", "missing"])
 def test_the_daemon_is_left_alone_where_it_is_to_be(home: Home, kind: str) -> None:
     """A workspace that no daemon keeps, a configuration of this server's own, and no workspace at all."""
-    workspace = home.workspace(known=False)
+    workspace = home.workspace()
     root = workspace.root if kind != "missing" else home.folder / "later"
     if kind == "excluded":
-        exclude(home.registry, root)
+        home.keep(workspace, kept=False)
     more = {"DREAMD_MCP__TOOLSETS": "[sessions]"} if kind == "configured" else {}
     with home.serving():
         with agent_at(home, root, **more) as agent:
@@ -317,7 +314,8 @@ def test_the_daemon_is_left_alone_where_it_is_to_be(home: Home, kind: str) -> No
             assert ("working_memory_add" in tools) == (kind == "configured")
             assert bool(agent.call("working_memory_note", note=TEA).get("isError")) == (kind != "excluded")
             assert not is_thin(agent)
-        assert name_of(root) not in [one["name"] for one in home.client.get("/v1/workspaces")["workspaces"]]
+        kept = [one["root"] for one in home.client.get("/v1/workspaces")["workspaces"]]
+        assert (str(root) in kept) == (kind == "configured")
 
 
 def test_until_there_is_a_workspace_every_tool_says_what_to_do(tmp_path: Path) -> None:

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from daemon.config.ignored import ignore, ignored, lift
-from daemon.config.paths import registry_path
-from daemon.config.registry import add, known
+from daemon.config.paths import data_folder
 from daemon.config.settings import Config
 from daemon.dream.run import Mode, dream_now
 from daemon.ingest.seed import brought
@@ -32,7 +31,7 @@ from daemon.workspace.stores import open_exclusive, utc_now
 from state.dream import Reason
 from state.errors import ForeignError, IgnoredError, NoWorkspaceError, StorageError, UsageError
 from state.scratch import Note
-from state.stores.disk.places import PLACE, id_in, project_of
+from state.stores.disk.places import PLACE, id_in, kept_roots, project_of
 from state.stores.disk.workspace import Workspace
 from state.stores.disk.worktree import Checkout
 from state.stores.history.inbox import NoteInbox
@@ -165,11 +164,10 @@ def test_only_transcripts_that_their_owner_named_are_read_through_a_link(mine: W
 
 
 def test_one_that_was_moved_goes_on_and_the_daemons_list_follows(mine: Workspace, tmp_path: Path) -> None:
-    add(registry_path(os.environ), mine.root)
     moved = mine.root.rename(tmp_path / "renamed")
     workspace = open_workspace(moved)
     assert (workspace.root, workspace.state) == (moved, mine.state)
-    assert known(registry_path(os.environ)) == (moved,)
+    assert moved in kept_roots(data_folder(os.environ))
     assert is_remembered(workspace)
     assert workspace_at(mine.root) is None
 

@@ -7,7 +7,7 @@ import pytest
 
 from daemon.config.settings import Config, DaemonSection, ModelSection
 from daemon.dream.run import Mode, dream_now
-from daemon.service.keeper import Keeper
+from daemon.engine.held import Held
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.status import status
 from daemon.workspace.stores import open_exclusive, utc_now
@@ -58,9 +58,9 @@ def test_what_one_workspace_spent_another_one_cannot(tmp_path: Path, monkeypatch
         assert len(server.requests) == asked
     assert "over all workspaces" in status(second, config, utc_now()).spending.breaker
     unavailable = Embedding.given(Unavailable("no model in this test"))
-    keeper = Keeper(second, "second", lambda: config, unavailable)
-    keeper.acquire()
-    until = keeper.facts(utc_now(), 0.0, utc_now()).history.ceiling_until
-    keeper.release()
+    held = Held(second, lambda: config, unavailable, utc_now())
+    held.acquire()
+    until = held.facts(utc_now()).history.ceiling_until
+    held.release()
     assert until is not None
     assert timedelta() < until - utc_now() <= timedelta(days=1)

@@ -1,4 +1,4 @@
-"""A keeper keeps one workspace: who may be at it, and when; slots bound how many are at work at once."""
+"""A held keeps one workspace: who may be at it, and when; slots bound how many are at work at once."""
 
 import os
 import sys
@@ -16,9 +16,9 @@ from daemon import sessions
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from daemon.dream.run import Mode, dream_now
+from daemon.engine.held import Facts, Held
+from daemon.engine.work import Slots
 from daemon.ingest.notes import absorb_notes
-from daemon.service.keeper import Facts, Keeper
-from daemon.service.managed import Slots
 from daemon.workspace.stores import utc_now
 from daemon.workspace.vector_index import Embedding
 from state.crystals.crystal import Crystal, Origin
@@ -38,34 +38,34 @@ LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Kept:
-    """A keeper, and the configuration that it goes by."""
+    """A held, and the configuration that it goes by."""
 
     def __init__(self, workspace: Workspace) -> None:
         self.config = Config()
         embedding = Embedding.given(Unavailable("no model in this test"))
-        self.keeper = Keeper(workspace, "agent", lambda: self.config, embedding)
+        self.held = Held(workspace, lambda: self.config, embedding, LONG_AGO)
 
     def facts(self) -> Facts:
-        return self.keeper.facts(LONG_AGO, 0.0, utc_now())
+        return self.held.facts(utc_now())
 
 
 @pytest.fixture
 def kept(here: Workspace) -> Iterator[Kept]:
     one = Kept(here)
-    one.keeper.acquire()
+    one.held.acquire()
     yield one
-    one.keeper.release()
+    one.held.release()
 
 
 @contextmanager
-def at_work(keeper: Keeper) -> Iterator[list[BaseException]]:
+def at_work(held: Held) -> Iterator[list[BaseException]]:
     """Somebody is at it for long, until the block ends; what they meet then is in the list."""
     entered, go_on = threading.Event(), threading.Event()
     met: list[BaseException] = []
 
     def work() -> None:
         try:
-            with keeper.exclusive() as store:
+            with held.exclusive() as store:
                 entered.set()
                 assert go_on.wait(PATIENCE_SECONDS)
                 store.memory.check()  # as every commit does
@@ -85,10 +85,10 @@ def at_work(keeper: Keeper) -> Iterator[list[BaseException]]:
 def test_the_end_of_a_session_is_over_with_the_dream_that_takes_it_in_unless_it_comes_meanwhile(kept: Kept) -> None:
     def ends(step: Step) -> None:
         if step.node == "gather":
-            kept.keeper.record_session_end(utc_now())
+            kept.held.record_session_end(utc_now())
 
-    kept.keeper.record_session_end(utc_now())
-    with kept.keeper.exclusive() as store:
+    kept.held.record_session_end(utc_now())
+    with kept.held.exclusive() as store:
         store.notes.inbox.append(Note("The cat is called Miez", utc_now(), 0.5))
         dream_now(store, Reason.SESSION_END, Mode.DRY)
         assert kept.facts().pending.session_ended is not None
@@ -97,7 +97,7 @@ def test_the_end_of_a_session_is_over_with_the_dream_that_takes_it_in_unless_it_
         with pytest.raises(NothingToDoError):
             dream_now(store, Reason.SESSION_END, Mode.AUTO)
         assert kept.facts().pending.session_ended is None
-        kept.keeper.record_session_end(utc_now())
+        kept.held.record_session_end(utc_now())
         store.notes.inbox.append(Note("The dog is called Rex", utc_now(), 0.5))
         dream_now(store, Reason.SESSION_END, Mode.AUTO)
     assert kept.facts().pending.session_ended is None
@@ -106,63 +106,63 @@ def test_the_end_of_a_session_is_over_with_the_dream_that_takes_it_in_unless_it_
 def test_what_is_soon_done_goes_on_beside_what_takes_long_and_at_rest_nothing_is_open(kept: Kept) -> None:
     def is_open() -> bool:
         links = (one for one in Path("/proc/self/fd").iterdir() if one.is_symlink())
-        return any(str(one.readlink()).startswith(str(kept.keeper.workspace.database)) for one in links)
+        return any(str(one.readlink()).startswith(str(kept.held.workspace.database)) for one in links)
 
     assert not is_open()
-    with at_work(kept.keeper) as met:
-        with kept.keeper.store() as store:
+    with at_work(kept.held) as met:
+        with kept.held.store() as store:
             assert store.lineage.last_version() == 0
-        with pytest.raises(BusyError, match="something long is under way"), kept.keeper.exclusive(wait=False):
+        with pytest.raises(BusyError, match="something long is under way"), kept.held.exclusive(wait=False):
             pass
         assert is_open()
-        assert kept.keeper.status(0, utc_now(), "").alone
-        assert not kept.keeper.wait_until_idle(0.0)
-        kept.keeper.dreaming = "it dreams"
+        assert kept.held.status(0, utc_now(), "").alone
+        assert not kept.held.wait_until_idle(0.0)
+        kept.held.dreaming = "it dreams"
         began = time.monotonic()
-        kept.keeper.wait_for_pass(PATIENCE_SECONDS)  # a dream is not waited for
+        kept.held.wait_for_pass(PATIENCE_SECONDS)  # a dream is not waited for
         assert time.monotonic() - began < PATIENCE_SECONDS / 2
-        kept.keeper.dreaming = ""
-    assert kept.keeper.wait_until_idle(PATIENCE_SECONDS)
+        kept.held.dreaming = ""
+    assert kept.held.wait_until_idle(PATIENCE_SECONDS)
     assert not is_open()
     assert met == []
 
 
 def test_who_is_at_work_when_it_is_left_is_fenced_and_ends_before_it_is_taken_up_again(kept: Kept) -> None:
-    with at_work(kept.keeper) as met:
-        kept.keeper.release()
+    with at_work(kept.held) as met:
+        kept.held.release()
         with pytest.raises(BusyError, match="has to end"):
-            kept.keeper.acquire()
+            kept.held.acquire()
     assert [type(error) for error in met] == [FencedError]
-    kept.keeper.acquire()
-    with kept.keeper.exclusive() as store:
+    kept.held.acquire()
+    with kept.held.exclusive() as store:
         store.memory.check()
 
 
 def test_a_repair_waits_for_what_is_short_and_is_refused_beside_what_is_long(kept: Kept) -> None:
-    with at_work(kept.keeper) as met:
-        with pytest.raises(BusyError, match="something is under way"), kept.keeper.offline():
+    with at_work(kept.held) as met:
+        with pytest.raises(BusyError, match="something is under way"), kept.held.offline():
             pass
-        assert kept.keeper.holds_lock
+        assert kept.held.holds_lock
     assert met == []
     with ThreadPoolExecutor(1) as others:
         entered = threading.Event()
 
         def work_shortly() -> None:
-            with kept.keeper.store() as store:
+            with kept.held.store() as store:
                 entered.set()
                 time.sleep(0.2)
                 store.memory.check()
 
         short = others.submit(work_shortly)
         assert entered.wait(PATIENCE_SECONDS)
-        with kept.keeper.offline():
-            assert short.done() or kept.keeper.wait_until_idle(0.0)
+        with kept.held.offline():
+            assert short.done() or kept.held.wait_until_idle(0.0)
             with pytest.raises(BusyError, match="examined or repaired"):
-                kept.keeper.acquire()
-            with acquire(kept.keeper.workspace, "test"):  # it is free
+                kept.held.acquire()
+            with acquire(kept.held.workspace, "test"):  # it is free
                 pass
         short.result(PATIENCE_SECONDS)  # it was not fenced
-    kept.keeper.acquire()
+    kept.held.acquire()
 
 
 @pytest.mark.full
@@ -180,7 +180,7 @@ def test_who_comes_while_it_is_released_to_be_repaired_is_told_so_and_nobody_is_
             time.sleep(0.0001)
 
     def use_exclusively() -> None:
-        with kept.keeper.exclusive(wait=False) as store:
+        with kept.held.exclusive(wait=False) as store:
             store.memory.check()
 
     threads = [threading.Thread(target=come_again, args=(one,)) for one in (kept.facts, use_exclusively)]
@@ -192,9 +192,9 @@ def test_who_comes_while_it_is_released_to_be_repaired_is_told_so_and_nobody_is_
             thread.start()
         while repairs < 20 and time.monotonic() < until and not met:
             with suppress(BusyError):
-                with kept.keeper.offline(), acquire(kept.keeper.workspace, "test"):
+                with kept.held.offline(), acquire(kept.held.workspace, "test"):
                     repairs += 1
-                kept.keeper.acquire()
+                kept.held.acquire()
     finally:
         over.set()
         sys.setswitchinterval(pause)
@@ -205,30 +205,30 @@ def test_who_comes_while_it_is_released_to_be_repaired_is_told_so_and_nobody_is_
 
 
 def test_each_write_counts_and_one_that_makes_a_crystal_wants_a_pass(kept: Kept) -> None:
-    keeper = kept.keeper
-    keeper.changed, before = False, keeper.written
-    with keeper.store() as store:
+    held = kept.held
+    held.changed, before = False, held.written
+    with held.store() as store:
         store.feelings.feel([Feeling.REWARD], "it works", LONG_AGO)
-    assert (keeper.changed, keeper.written) == (False, before + 1)
-    with keeper.store() as store:
+    assert (held.changed, held.written) == (False, before + 1)
+    with held.store() as store:
         store.crystals.learn([Crystal("The cat is called Miez", Origin.SCRATCH, LONG_AGO)])
-    assert (keeper.changed, keeper.written) == (True, before + 2)
+    assert (held.changed, held.written) == (True, before + 2)
 
 
 def test_failures_in_a_row_count_also_those_that_the_ledger_could_not_keep(kept: Kept) -> None:
     for number, (outcome, failures) in enumerate((("failed", 1), ("rejected", 2), ("skipped", 2), ("committed", 0))):
         at = LONG_AGO + timedelta(hours=number)
-        with kept.keeper.store() as store:
+        with kept.held.store() as store:
             store.ledger.begin(str(number), "manual", at)
             store.ledger.end(str(number), outcome, "", at)
         history = kept.facts().history
         assert (history.failures, history.last_look) == (failures, at), outcome
-    kept.keeper.failures = 3
+    kept.held.failures = 3
     assert kept.facts().history.failures == 3
 
 
 def test_what_a_closed_session_left_is_new(kept: Kept) -> None:
-    with kept.keeper.store() as store:
+    with kept.held.store() as store:
         sessions.add(store, "chat", sessions.Draft("The ferry goes to Bergen", "high"), utc_now())
         assert kept.facts().pending.new == 0
         sessions.close_session(store.connection, "chat", utc_now())
@@ -240,7 +240,7 @@ def test_writing_the_log_anew_is_no_appending_to_it(kept: Kept, here: Workspace)
     for path in (here.inbox, here.scratch):
         os.utime(path, (LONG_AGO.timestamp(), LONG_AGO.timestamp()))
     assert kept.facts().pending.latest == LONG_AGO
-    with kept.keeper.exclusive() as store:
+    with kept.held.exclusive() as store:
         absorb_notes(store, utc_now())
         store.memory.show_notes(anew=True)
     pending = kept.facts().pending

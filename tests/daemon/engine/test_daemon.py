@@ -17,15 +17,12 @@ from daemon.api.operations.dreams import dream_now
 from daemon.api.operations.notes import ingest, working_memory_note
 from daemon.api.operations.setup import configuration
 from daemon.api.operations.upkeep import doctor
-from daemon.config import registry
-from daemon.config.paths import registry_path
-from daemon.config.settings import Config, DaemonSection, DreamSection, HttpSection, load
+from daemon.config.settings import Config, DreamSection, HttpSection, load
 from daemon.dream.run import Mode
-from daemon.http.calls import Call, perform
-from daemon.service import daemon as daemon_module
-from daemon.service import managed as managed_module
-from daemon.service.daemon import Daemon
-from daemon.service.managed import ManagedWorkspace
+from daemon.engine import daemon as daemon_module
+from daemon.engine import managed as managed_module
+from daemon.engine.daemon import Daemon
+from daemon.engine.managed import ManagedWorkspace
 from daemon.workspace.adoption import init_workspace, open_workspace
 from daemon.workspace.checks import Finding
 from daemon.workspace.scan import Change
@@ -36,10 +33,11 @@ from state.errors import BusyError, NothingToDoError, NotKeptError, UnknownWorks
 from state.forgetting.cutting import Cut
 from state.forgetting.known import Target
 from state.stores.disk.lock import acquire
+from state.stores.disk.places import PLACE, keep_place
 from state.stores.disk.workspace import Workspace
 from state.stores.erasing.intent import intend
 from state.stores.erasing.plan import Erasure
-from tests.support.folders import PLACE
+from tests.support.folders import PLACE as FOLDERS
 from tests.support.notes import pending_notes
 from tests.support.serving import PATIENCE_SECONDS, until
 
@@ -103,10 +101,10 @@ class House:
 
 @pytest.fixture
 def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    path = Path(tempfile.mkdtemp(prefix="dreamd-", dir=PLACE))
+    path = Path(tempfile.mkdtemp(prefix="dreamd-", dir=FOLDERS))
     (path / "run").mkdir()
-    for name, where in (("XDG_STATE_HOME", "state"), ("XDG_RUNTIME_DIR", "run"), ("XDG_CONFIG_HOME", "config")):
-        monkeypatch.setenv(name, str(path / where))
+    for name in ("RUNTIME_DIR", "STATE_HOME", "DATA_HOME", "CONFIG_HOME"):
+        monkeypatch.setenv(f"XDG_{name}", str(path / name[:3].lower()))
     monkeypatch.delenv("DREAMD_SOCKET", raising=False)
     yield path
     shutil.rmtree(path, ignore_errors=True)
@@ -133,22 +131,22 @@ def quiet(folder: Path) -> Iterator[House]:
 @contextmanager
 def at_work(house: House, name: str, *, dreaming: str = "") -> Iterator[threading.Event]:
     """Somebody is at it for long, until the event is set."""
-    keeper, entered, leave = house.service.get(name).keeper, threading.Event(), threading.Event()
-    assert keeper is not None
+    held, entered, leave = house.service.get(name).held, threading.Event(), threading.Event()
+    assert held is not None
 
     def stay() -> None:
-        with keeper.exclusive():
+        with held.exclusive():
             entered.set()
             assert leave.wait(PATIENCE_SECONDS)
 
     thread = threading.Thread(target=stay)
     thread.start()
     assert entered.wait(PATIENCE_SECONDS)
-    keeper.dreaming = dreaming
+    held.dreaming = dreaming
     try:
         yield leave
     finally:
-        keeper.dreaming = ""
+        held.dreaming = ""
         leave.set()
         thread.join(PATIENCE_SECONDS)
 
@@ -313,15 +311,13 @@ def test_a_disk_that_hangs_keeps_nobody_else_waiting(house: House, monkeypatch: 
     service._shared.openings._patience = 0.5
     hung = [init_workspace(folder / "hung" / str(number)) for number in range(6)]  # more than there are slots
     fine = init_workspace(folder / "zebra")
-    for workspace in (*hung, fine):
-        registry.add(registry_path(os.environ), workspace.root)
     disk = Disk(folder / "hung")
     house.opening = disk.open
     try:
         service.start()
         assert not service.unready_reason()
         assert len(service.info().workspaces) == 7
-        name = registry.name_of(fine.root)
+        name = fine.name
         for number in range(5):
             house.note(name, f"House {number} was repaired by Ada")
         tick = service.last_tick
@@ -334,7 +330,7 @@ def test_a_disk_that_hangs_keeps_nobody_else_waiting(house: House, monkeypatch: 
         assert all("has not answered" in one.what for one in told)
         assert [one.workspace for one in service.status().workspaces] == [str(fine.root)]
         with pytest.raises(NotKeptError, match="has not answered"):
-            house.note(registry.name_of(hung[0].root), "not now")
+            house.note(hung[0].name, "not now")
         service.reload()
         assert house.looks(name) >= 0
     finally:
@@ -358,39 +354,6 @@ def test_a_released_workspace_is_free_even_when_it_was_about_to_be_looked_at(hou
             house.service.unregister(name)
         house.service.register(workspace.root)
         assert [one.problem for one in house.service.info().workspaces] == [None] * len(kept)
-
-
-def test_a_workspace_never_stands_in_for_another_one_of_its_name(
-    house: House, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(registry, "_DIGITS", 1)  # twins of twelve digits are not to be had
-    first, second = twins(house.folder)
-    name = house.service.register(first.root)
-    house.service.start()
-    with pytest.raises(UsageError, match="rename one of the folders"):
-        house.service.register(second.root)
-    assert registry.known(registry_path(os.environ)) == (first.root,)
-    with registry_path(os.environ).open("a") as file:
-        file.write(f"{second.root}\n")
-    house.service.reload()
-    assert [one.root for one in house.service.info().workspaces] == [str(first.root)]
-    secret = working_memory_note.bind(note="The second one alone knows this")
-    ended = perform(house.service, Call(name, second.root, working_memory_note, secret), lambda _: None)
-    assert ended.error is not None
-    assert ended.error.code == "UNKNOWN_WORKSPACE"
-    assert pending_notes(first) == ()
-    assert perform(house.service, Call(name, first.root, working_memory_note, secret), lambda _: None).error is None
-
-
-def twins(folder: Path) -> tuple[Workspace, Workspace]:
-    """Two workspaces of one name."""
-    found: dict[str, Path] = {}
-    for number in range(100):
-        root = folder / str(number) / "memory"
-        if (name := registry.name_of(root)) in found:
-            return init_workspace(found[name]), init_workspace(root)
-        found[name] = root
-    raise AssertionError
 
 
 def test_a_workspace_that_is_being_repaired_is_left_to_who_repairs_it(house: House) -> None:
@@ -457,20 +420,36 @@ def test_a_forgetting_that_the_daemon_does_is_no_problem_while_it_runs(house: Ho
     until(lambda: "forgetting has not ended" in problems())  # of a pass nobody knows that it is none
 
 
-def test_what_the_configuration_names_no_longer_is_let_go(quiet: House) -> None:
-    def kept() -> set[str]:
-        return {one.root for one in quiet.service.info().workspaces}
+def test_a_workspace_is_kept_from_its_first_call_on_unless_its_owner_says_no(quiet: House) -> None:
+    """Made, moved, or let go by another process: the place says so at the next call, and at each tick."""
+    quiet.service.start()
+    made, left = (init_workspace(quiet.folder / name) for name in ("made", "left"))
+    keep_place(left.state.parent, left.name, kept=False)
+    quiet.note(made.name, "The cat is called Miez")
+    with pytest.raises(UnknownWorkspaceError):
+        quiet.note(left.name, "The dog is called Rex")
+    moved = made.root.rename(quiet.folder / "moved")
+    assert open_workspace(moved).state == made.state
+    quiet.note(made.name, "The parrot is called Kiki")
+    assert [one.root for one in quiet.service.info().workspaces] == [str(moved)]
+    assert len(pending_notes(open_workspace(moved))) == 2
+    keep_place(made.state.parent, made.name, kept=False)
+    quiet.service.look_up_all()
+    assert quiet.service.info().workspaces == ()
+    acquire(open_workspace(moved), "test").release()
 
-    named, other = (init_workspace(quiet.folder / name).root for name in ("named", "other"))
-    quiet.config = Config(dream=QUIET, daemon=DaemonSection(workspaces=(str(named), str(other))))
-    _, registered = quiet.workspace("registered")
-    quiet.service.reload()
-    assert kept() == {str(named), str(other), str(registered.root)}
-    # A glob that finds nothing may be a disk that is away: nothing is let go for it.
-    for names in ((str(other),), (str(quiet.folder / "away" / "*"),)):
-        quiet.config = Config(dream=QUIET, daemon=DaemonSection(workspaces=names))
-        quiet.service.reload()
-        assert kept() == {str(other), str(registered.root)}
+
+def test_a_damaged_place_is_a_problem_that_ends_when_it_is_written_again(quiet: House) -> None:
+    workspace = init_workspace(quiet.folder / "agent")
+    row = workspace.state / PLACE
+    before = row.read_bytes()
+    row.write_bytes(b"folder")
+    quiet.service.start()
+    (problem,) = quiet.service.info().problems
+    assert str(row) in problem.what
+    row.write_bytes(before)
+    quiet.service.look_up_all()
+    assert (quiet.service.info().problems, quiet.managed().root) == ((), workspace.root)
 
 
 def test_a_new_interval_holds_at_once(quiet: House) -> None:

@@ -1,8 +1,10 @@
-"""Keeper: one workspace that this process keeps: its lock, which is held all the time, and its stores.
+"""Held: one workspace that this process holds: its lock, which is held all the time, its stores, and what is due.
 
 Stores are opened for each use, which takes two milliseconds, so an idle workspace costs one descriptor. Short
-operations run beside a dream on a connection of their own; SQLite serialises the writers. A client's call on the
-workspace is a `DaemonAccess`.
+operations run beside a dream on a connection of their own; SQLite serialises the writers.
+
+At home the lock says it all. A fleet also has a lease and keeps what was done as a generation elsewhere: its held
+workspaces (`daemon.fleet.leased`) override the methods that are empty here.
 """
 
 import os
@@ -15,29 +17,26 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
-from pathlib import Path
 from sqlite3 import Connection
 from typing import TYPE_CHECKING
 
-from daemon.api.access import LockedWorkspace, WorkspaceAccess
 from daemon.api.dispatch import KEEPER
 from daemon.config.paths import spent_folder
 from daemon.config.per_dream import DreamSettings
 from daemon.config.settings import Config, day_start
 from daemon.dream.consolidation import new_crystals
 from daemon.dream.progress import LOOK_SECONDS, Step, follow
+from daemon.engine.schedule import Decision, History, Pending, Thresholds, due, phase
 from daemon.observability import logs
-from daemon.service.schedule import History, Pending
 from daemon.sessions import next_due, waiting_count
 from daemon.workspace.status import Problem, ServiceStatus, lifecycles
-from daemon.workspace.stores import Store, open_owned, open_readonly, recover, utc_now
+from daemon.workspace.stores import Store, open_owned, recover
 from daemon.workspace.vector_index import Embedding, Index
 from state.budget import reached
 from state.document.document import parse
-from state.dream import Reason
-from state.errors import BusyError, DreamdError, FencedError, NotKeptError
+from state.errors import BusyError, DreamdError, FencedError
 from state.scratch import HEADER
-from state.stores.database.connection import may_write, transaction
+from state.stores.database.connection import transaction
 from state.stores.database.copies import DAY, is_copy_due
 from state.stores.database.moments import from_text, to_text
 from state.stores.database.standing import standing
@@ -57,22 +56,22 @@ _FAILURES = ("failed", "rejected")
 _EMPTY_LOG = len(HEADER) + 2
 # An open ChromaDB has about nine threads, twenty descriptors and megabytes of memory; opening it takes a second.
 IDLE_SECONDS = 120.0
-# How long short operations, and passes (`daemon.service.jobs`), may take.
+# How long short operations, and passes (`daemon.engine.work`), may take.
 _SHORT_SECONDS = 2.0
 _PASS_SECONDS = 10.0
-_RELEASE_SECONDS = 5.0  # how long releasing the lock may take
+# Session maintenance that left something to do is due again after this time.
+_MAINTAIN_AGAIN = timedelta(seconds=30)
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
     """What decisions are based on, as read from the stores.
 
-    `unfinished_dream` is its id; `sessions_due`: when session maintenance is due; `crystals`: counts by lifecycle.
+    `sessions_due`: when session maintenance is due; `crystals`: counts by lifecycle.
     """
 
     history: History
     pending: Pending
-    unfinished_dream: str
     sessions_due: datetime | None
     crystals: dict[str, int]
 
@@ -85,23 +84,31 @@ class RunningDream:
     since: datetime
     end: "Future[Outcome]" = field(default_factory=Future)
 
-    def follow(self, keeper: "Keeper", on_step: Callable[[Step], None]) -> "Outcome":
+    def follow(self, held: "Held", on_step: Callable[[Step], None]) -> "Outcome":
         """Report its steps so far and each further one; return its outcome, or raise its error, at its end."""
-        with keeper.store() as store:
+        with held.store() as store:
             follow(store.ledger, self.since, on_step, lambda: bool(wait([self.end], LOOK_SECONDS).done))
         return self.end.result()
 
 
-class Keeper:
+class Held:
     """The lock of one workspace, and what its owner knows in addition to its stores. Thread-safe.
 
-    `config` is called whenever the stores are opened.
+    `load` is called whenever the stores are opened. `awake_since`: since when it has been watched without a gap.
     """
 
-    def __init__(self, workspace: Workspace, name: str, config: Callable[[], Config], embedding: Embedding) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        load: Callable[[], Config],
+        embedding: Embedding,
+        awake_since: datetime,
+        name: str = "",
+    ) -> None:
         self.workspace = workspace
-        self.name = name
+        self.name = name or workspace.name
         self.embedding = embedding
+        self.awake_since = awake_since
         self.alone: AbstractContextManager[object] = nullcontext()  # see `Memory.alone`
         self.changed = True  # since the last pass
         self.dreaming = ""  # progress of the running dream, in words
@@ -111,12 +118,13 @@ class Keeper:
         self.last_spike_pass: datetime | None = None
         self.last_look: datetime | None = None
         self.last_copy: datetime | None = None  # when this process last checked the copy of state.db
+        self.maintained_at: datetime | None = None
         # Dreams that failed in this process; the ledger has them too, unless it could not be written.
         self.failures = 0
         self.failed_at: datetime | None = None
         self.dream_problem: Problem | None = None
         self.pass_problem: Problem | None = None
-        self._config = config
+        self._load = load
         self._lock: Lock | None = None
         self._index: Index | None = None
         self._work = threading.Lock()  # held by `exclusive`
@@ -128,10 +136,15 @@ class Keeper:
     def status(
         self, pid: int, since: datetime, upcoming: str, at: datetime | None = None, others: Sequence[Problem] = ()
     ) -> ServiceStatus:
-        """Return the daemon's part of the status; `others` come before the keeper's own unresolved problems."""
+        """Return the daemon's part of the status; `others` come before the held's own unresolved problems."""
         own = (one for one in (self.dream_problem, self.pass_problem) if one is not None)
         problems, is_alone = tuple(dict.fromkeys((*others, *own))), self._work.locked()
         return ServiceStatus(pid, since, upcoming, at, self.dreaming, problems, alone=is_alone)
+
+    @property
+    def config(self) -> Config:
+        """Return the configuration as it is now."""
+        return self._load()
 
     def _report(self, error: Exception) -> None:
         logs.get(workspace=self.name).error("index_failed", error=error)
@@ -294,7 +307,7 @@ class Keeper:
                 raise self.unkept()
             self._users += 1
         try:
-            config = settings.applied(self._config()) if settings is not None else self._config()
+            config = settings.applied(self.config) if settings is not None else self.config
             with closing(open_owned(index, config, self.alone)) as store:
                 yield store
         except FencedError:
@@ -316,12 +329,30 @@ class Keeper:
         finally:
             self.written += connection.total_changes != before
 
-    # ------------------------------------------------------------ what decisions go by
+    # ------------------------------------------------------------ what is due
 
-    def facts(self, awake_since: datetime, phase: float, now: datetime) -> Facts:
+    def facts(self, now: datetime) -> Facts:
         """Read the facts that decisions about this workspace are based on. Raise errors of the stores."""
         with self.store() as store:
-            return read_facts(store, self, awake_since, phase, now)
+            return read_facts(store, self, now)
+
+    def decide(self, facts: Facts, now: datetime) -> Decision | None:
+        """Return what it needs now, or when it needs something; None if it needs nothing before something comes."""
+        return due(now, facts.history, facts.pending, Thresholds.of(self.config))
+
+    # ------------------------------------------------------------ what a home may keep elsewhere
+
+    def admit(self, mode: "Mode") -> None:
+        """Raise QuotaError unless a dream may begin."""
+
+    def note_step(self) -> None:
+        """Record what a dream has cost so far. Raise FencedError if it may not go on."""
+
+    def dreamt(self, mode: "Mode", error: BaseException | None) -> None:
+        """Keep what the dream did that was admitted; `error` ended it."""
+
+    def settle(self) -> None:
+        """Keep what was done."""
 
     def record_session_end(self, now: datetime) -> None:
         """Record durably that a session has ended, for which a dream is due."""
@@ -329,8 +360,8 @@ class Keeper:
             store.meta.put(SESSION_ENDED, to_text(now))
 
 
-def read_facts(store: Store, keeper: Keeper, awake_since: datetime, phase: float, now: datetime) -> Facts:
-    """Read the facts, and add what the keeper itself knows. Raise sqlite3.Error and DreamdError."""
+def read_facts(store: Store, held: Held, now: datetime) -> Facts:
+    """Read the facts, and add what the held itself knows. Raise sqlite3.Error and DreamdError."""
     runs = tuple(store.ledger.runs(_RUNS))
     # A dream does not take in what arrives while it runs, so its start counts.
     dreams = [run.started_at for run in runs if run.outcome != "skipped"]
@@ -339,22 +370,28 @@ def read_facts(store: Store, keeper: Keeper, awake_since: datetime, phase: float
     tries = (run for run in runs if run.outcome not in ("skipped", "running"))
     failed = list(takewhile(lambda run: run.outcome in _FAILURES, tries))
     history = History(
-        awake_since=awake_since,
-        last_look=_latest([*looks, keeper.last_look], now),
+        awake_since=held.awake_since,
+        last_look=_latest([*looks, held.last_look], now),
         last_dream=_latest(dreams, now),
-        failures=max(len(failed), keeper.failures),
-        failed_at=_latest([*(run.ended_at or run.started_at for run in failed[:1]), keeper.failed_at], now),
+        failures=max(len(failed), held.failures),
+        failed_at=_latest([*(run.ended_at or run.started_at for run in failed[:1]), held.failed_at], now),
         ceiling_until=_ceiling_until(store.config, store.ledger, now),
-        last_pass=keeper.last_pass,
-        last_spike_pass=keeper.last_spike_pass,
+        last_pass=held.last_pass,
+        last_spike_pass=held.last_spike_pass,
         schema=any(run.outcome == "committed" for run in runs) or _has_schema(store.workspace, store.memory.disk),
-        phase=phase,
+        phase=phase(held.name),
     )
-    crystals, unfinished = lifecycles(store.connection), standing(store.connection).unfinished
-    return Facts(history, _pending(store, keeper, now), unfinished, next_due(store.connection, now), crystals)
+    return Facts(history, _pending(store, held, now), sessions_due(store, held, now), lifecycles(store.connection))
 
 
-def _pending(store: Store, keeper: Keeper, now: datetime) -> Pending:
+def sessions_due(store: Store, held: Held, now: datetime) -> datetime | None:
+    """Return when session maintenance is due; not at once again if it has just left something to do."""
+    at, before = next_due(store.connection, now), held.maintained_at
+    is_left = at is not None and before is not None and at <= before <= now
+    return before + _MAINTAIN_AGAIN if is_left and before is not None else at
+
+
+def _pending(store: Store, held: Held, now: datetime) -> Pending:
     meta, count, left = store.meta, store.notes.count(), waiting_count(store.connection)
     levels, ended = store.feelings.levels(now), meta.get(SESSION_ENDED)
     return Pending(
@@ -366,16 +403,17 @@ def _pending(store: Store, keeper: Keeper, now: datetime) -> Pending:
         oldest=count.oldest,
         latest=_appended_at(store.workspace) if count.notes else None,
         session_ended=from_text(ended) if ended is not None else None,
-        changed=keeper.changed or left > 0,
+        interrupted=bool(standing(store.connection).unfinished) and not held.dreaming,
+        changed=held.changed or left > 0,
         dopamine=levels.dopamine,
         cortisol=levels.cortisol,
     )
 
 
-def is_copy_wanted(keeper: Keeper, now: datetime) -> bool:
+def is_copy_wanted(held: Held, now: datetime) -> bool:
     """Tell whether the last copy of state.db is a day old. Daily copies by a pass reveal damage within a day."""
-    is_tried = keeper.last_copy is not None and abs(now - keeper.last_copy) < DAY
-    return not is_tried and is_copy_due(keeper.workspace.database, now, DAY)
+    is_tried = held.last_copy is not None and abs(now - held.last_copy) < DAY
+    return not is_tried and is_copy_due(held.workspace.database, now, DAY)
 
 
 def _appended_at(workspace: Workspace) -> datetime | None:
@@ -404,138 +442,3 @@ def _has_schema(workspace: Workspace, disk: Disk) -> bool:
 def _latest(moments: Iterable[datetime | None], now: datetime) -> datetime | None:
     """Return the latest moment that is not in the future; a clock that was set back leaves some there."""
     return max((moment for moment in moments if moment is not None and moment <= now), default=None)
-
-
-def not_kept(root: Path, why: Problem | None) -> NotKeptError:
-    """Return the error that says why the daemon does not keep this workspace; by default, it is still opening it."""
-    why = why or Problem("the daemon is still opening this workspace", "try again")
-    return NotKeptError(f"{root} is not in the daemon's keeping: {why.what}", why.advice)
-
-
-@dataclass(slots=True)
-class DaemonAccess(WorkspaceAccess):
-    """One client's call on a workspace that the daemon keeps: a `WorkspaceAccess` over the keeper's stores.
-
-    `dream_now` runs a dream with a client's `on_step`, and its `settings` if it has any; `ask` requests one soon;
-    `note_taken` makes the workspace's thread look at once; `service_status` is what `service` returns; `acquire`
-    reopens a released workspace; `read_config` has the daemon read its configuration again, and returns it.
-    """
-
-    keeper: Keeper
-    config: Config = field()
-    on_step: Callable[[Step], None]
-    dream_now: "Callable[..., Outcome]"
-    ask: Callable[[Reason], None]
-    note_taken: Callable[[], None]
-    service_status: Callable[[], ServiceStatus]
-    acquire: Callable[[], object]
-    notices: list[str] = field(default_factory=list)
-    settings: DreamSettings | None = None
-    read_config: Callable[[], Config] | None = None
-
-    @property
-    def workspace(self) -> Workspace:
-        """Return the workspace that the keeper holds."""
-        return self.keeper.workspace
-
-    def read(self) -> AbstractContextManager[Store]:
-        """Open the stores as `write` does, but read-only while another process has the workspace, or without room."""
-        if not (self.keeper.holds_lock and may_write(self.workspace.database)):
-            return self._noticing(open_readonly(self.workspace, self.config))
-        return self._noticing(self.keeper.store())
-
-    def write(self) -> AbstractContextManager[Store]:
-        """Open the stores, also while a dream runs."""
-        return self._noticing(self._require_keeper().store())
-
-    def exclusive(self, *, wait: bool = False) -> AbstractContextManager[Store]:
-        """Open the stores for one user at a time. Raise BusyError during a dream, unless `wait` is set.
-
-        Always wait for a pass, which takes seconds. With `wait` the caller queues, because retries might never
-        succeed between consecutive dreams.
-        """
-        keeper = self._require_keeper()
-        if not wait:
-            keeper.wait_for_pass()
-        return self._noticing(keeper.exclusive(wait=wait))
-
-    @contextmanager
-    def offline(self) -> Iterator[LockedWorkspace]:
-        """Release the workspace and lock it for this call; afterwards the keeper acquires it again."""
-        keeper = self._require_keeper()
-        keeper.wait_for_pass()
-        try:
-            with keeper.offline(), acquire(self.workspace, KEEPER, _RELEASE_SECONDS) as lock:
-                yield LockedWorkspace(lock.check, keeper.embedding)
-        finally:
-            self.acquire()
-
-    def dream(self, reason: Reason, mode: "Mode") -> "Outcome":
-        """Run a dream, ahead of those that no client waits for; or follow the one that is running.
-
-        Raise BusyError if one of the two is a dry run, which changes nothing.
-        """
-        from daemon.dream.run import Mode  # late, as in `Jobs`
-
-        keeper = self._require_keeper()
-        if (running := keeper.running) is not None and Mode.DRY not in (running.mode, mode):
-            self.report(Step("follow", "a dream was running already; what came since it began is for the next one"))
-            self._ignore_settings()
-            return running.follow(keeper, self.report)
-        keeper.require_awake()
-        own = {"settings": self.settings} if self.settings is not None else {}
-        return self.dream_now(reason, mode, self.report, **own)
-
-    def take(self, settings: DreamSettings) -> None:
-        """Use these settings for a dream of this call. Raise ConfigError for invalid ones."""
-        settings.applied(self.config)
-        self.settings = settings
-
-    def reload(self) -> None:
-        """Have the daemon read its configuration again. Raise ConfigError if it is invalid."""
-        if self.read_config is not None:
-            self.config = self.read_config()
-
-    def _ignore_settings(self) -> None:
-        if self.settings is not None and self.settings.sections:
-            self.notices.append("the daemon dreams with its own settings; those of this call are not used")
-
-    def dream_soon(self, reason: Reason) -> bool:
-        """Request a dream. A session's end is recorded durably, and the schedule decides when to dream."""
-        self._ignore_settings()
-        if reason is Reason.SESSION_END:
-            self._require_keeper().record_session_end(utc_now())
-            self.note_taken()
-        else:
-            self._require_keeper()
-            self.ask(reason)
-        return True
-
-    def service(self) -> ServiceStatus:
-        """Return the daemon's part of this workspace's status."""
-        return self.service_status()
-
-    def report(self, step: Step) -> None:
-        """Report the step to the client."""
-        self.on_step(step)
-
-    def mark_changed(self) -> None:
-        """Make the workspace's thread look at once, because a note was written."""
-        self.keeper.changed = True
-        self.note_taken()
-
-    def _require_keeper(self) -> Keeper:
-        """Return the keeper, if it holds the lock. Raise BusyError while it is offline, else NotKeptError."""
-        if self.keeper.offline_reason:
-            raise self.keeper.unkept()
-        if not self.keeper.holds_lock:
-            raise not_kept(self.workspace.root, next(iter(self.service().problems), None))
-        return self.keeper
-
-    @contextmanager
-    def _noticing(self, using: AbstractContextManager[Store]) -> Iterator[Store]:
-        with using as store:
-            try:
-                yield store
-            finally:
-                self.notices += store.notices

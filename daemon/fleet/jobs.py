@@ -1,4 +1,4 @@
-"""Work: the jobs of workspaces, dreams and passes: how they are queued, run, and bounded by ceilings.
+"""Jobs: dreams and passes of workspaces: how they are queued, run, and bounded by the ceilings of the fleet.
 
     sweep: due_at <= now ─> job of Procrastinate ─> this process's queue ─> desk ─> dream or pass ─> commit
 
@@ -18,17 +18,13 @@ from datetime import timedelta
 from procrastinate import App, PsycopgConnector
 
 from daemon.config.settings import Config, day_start
-from daemon.dream.progress import Step
-from daemon.dream.run import Mode, Outcome
+from daemon.engine.schedule import Action, Decision
+from daemon.engine.work import Work
 from daemon.fleet.desk import Desk
-from daemon.fleet.held import Held
+from daemon.fleet.leased import Leased
 from daemon.observability import logs
 from daemon.observability.failures import failure
-from daemon.observability.metrics import Metrics
-from daemon.service.jobs import Jobs
-from daemon.service.schedule import Action
 from daemon.workspace.stores import utc_now
-from state.budget import Spend
 from state.dream import Reason
 from state.errors import (
     BusyError,
@@ -41,7 +37,7 @@ from state.errors import (
     StoppedError,
     UnreachableError,
 )
-from state.fleet import Quotas
+from state.fleet import Place, Quotas
 from state.stores.fleet.database import KEEP_ALIVE, FleetDatabase, conninfo
 from state.stores.fleet.inbox import Inbox
 from state.stores.fleet.leases import Leases
@@ -62,22 +58,15 @@ LOOK_SECONDS = 10.0
 _OLD_SECONDS = 600.0
 
 
-class Work:
+class Jobs:
     """Carries out jobs in the workspaces of a desk. Any thread may call."""
 
-    def __init__(
-        self, config: Config, desk: Desk, database: FleetDatabase, metrics: Metrics, stopping: threading.Event
-    ) -> None:
-        self._config = config
+    def __init__(self, desk: Desk, leases: Leases, work: Work) -> None:
         self._desk = desk
-        self._leases = Leases(database)
-        self._schedule = Schedule(database)
-        # Discreet: tenants can read ledgers and generations, so errors of the operator's model go to the log alone.
-        self._jobs = Jobs(metrics, stopping, discreet=True)
-        self._lock = threading.Lock()
-        self.dreaming = 0
+        self._leases = leases
+        self._work = work
 
-    def run_job(self, workspace: int, reason: str = "") -> None:
+    def run(self, workspace: int, reason: str = "") -> None:
         """Do what the workspace needs, or dream for this reason if one is given.
 
         After any failure, the schedule says when the job is tried again.
@@ -103,76 +92,25 @@ class Work:
                 with suppress(DreamdError):
                     self._leases.settle_failed(workspace, failure(error).what)
 
-    def _do(self, held: Held, reason: str) -> None:
-        if held.dreaming:
-            raise BusyError(f"{held.place.handle}: a dream is under way", "what it leaves is done afterwards")
-        decision = held.decision()
-        if reason or (decision is not None and decision.action is Action.DREAM):
-            why = Reason(reason) if reason else decision.reason if decision is not None else None
-            self.require_room(held)
-            self.dream(held, why or Reason.MANUAL, Mode.AUTO, lambda _: None)
-        elif decision is not None and decision.action is Action.PASS:
-            self.consolidate(held, decision.reason)
-        elif held.is_changed:
+    def _do(self, held: Leased, reason: str) -> None:
+        held.require_awake()
+        _, decision = self._work.look(held)
+        if reason:
+            decision = Decision(Action.DREAM, Reason(reason), "asked for", utc_now())
+        if decision is not None:
+            self._work.do(held, decision)
+        if held.is_changed:  # by what arrived, or by a session's maintenance
             held.commit()
 
-    def require_room(self, held: Held) -> None:
-        """Reserve a dream under the ceilings of the workspace's tenant and of the fleet, or raise QuotaError."""
 
-        def refused(quotas: Quotas, own: Use, everybody: Use) -> str:
-            return refusal(self._config, quotas, own, everybody)
+def reserve(config: Config, schedule: Schedule, place: Place) -> str:
+    """Reserve a dream under the ceilings of the tenant and of the fleet; return the one that forbids it."""
 
-        with_all = bool(self._config.fleet.usd_per_day or self._config.fleet.tokens_per_day)
-        if what := self._schedule.admit(held.place, refused, with_all=with_all):
-            raise QuotaError(f"the day's ceiling of {what} is reached", "it opens at midnight UTC")
+    def refused(quotas: Quotas, own: Use, everybody: Use) -> str:
+        return refusal(config, quotas, own, everybody)
 
-    def dream(self, held: Held, reason: Reason, mode: Mode, on_step: Callable[[Step], None]) -> Outcome:
-        """Dream, and commit the result, even of a failed dream, which cost something too. Raise as `dream_now`."""
-        is_real = mode is not Mode.DRY
-        dreams = 0 if is_real else None
-
-        def step(done: Step) -> None:
-            held.charge()
-            held.check()
-            on_step(done)
-
-        self._count(held, 1)
-        try:
-            if is_real:
-                held.keeper.changed = False  # a dream also reads what a pass would read
-            held.charged = Spend()
-            outcome = self._jobs.dream(held.keeper, reason, mode, step)
-            dreams = 1 if is_real else None
-        except (FencedError, UnreachableError):
-            held.lost = True
-            raise
-        except BaseException as error:
-            held.keeper.changed = True
-            if isinstance(error, BusyError):  # another dream is under way, which is counted already
-                dreams = None
-            elif is_real and not isinstance(error, NothingToDoError | StoppedError):
-                dreams = 1
-            raise
-        finally:
-            try:
-                if not held.lost:
-                    held.commit(dreams=dreams)
-            finally:
-                self._count(held, -1)
-        return outcome
-
-    def consolidate(self, held: Held, reason: Reason | None) -> None:
-        """Run a pass and the maintenance due in sessions, and commit. Raise as the pass does."""
-        try:
-            self._jobs.consolidate(held.keeper, reason, utc_now())
-        finally:
-            if not held.lost:
-                held.commit()
-
-    def _count(self, held: Held, more: int) -> None:
-        with self._lock:
-            self.dreaming += more
-            held.dreaming += more
+    with_all = bool(config.fleet.usd_per_day or config.fleet.tokens_per_day)
+    return schedule.admit(place, refused, with_all=with_all)
 
 
 def refusal(config: Config, quotas: Quotas, own: Use, everybody: Use) -> str:

@@ -1,10 +1,10 @@
 """Daemon: keeps workspaces, runs their dreams when they are due, and serves HTTP, MCP and the command line.
 
-    registry, configuration ─> Daemon: a ManagedWorkspace with a thread for each ─> Keeper (lock, stores) ─> Jobs
+    registry of places ─> Daemon: a ManagedWorkspace with a thread for each ─> Held (lock, stores) ─> Work
                                              ▲
                         changed files, clients' requests, scheduled times
 
-Clients' threads work through `DaemonAccess`. The decisions are pure functions of `daemon.service.schedule`; a dream
+Clients' threads work through `DaemonAccess`. The decisions are pure functions of `daemon.engine.schedule`; a dream
 is `daemon.dream.run`.
 """
 
@@ -14,34 +14,37 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from daemon.api.access import WorkspaceAccess
 from daemon.api.daemon import DaemonInfo, DaemonStatus, WorkspaceInfo, meant
-from daemon.config.paths import home, registry_path, service_command, socket_path
-from daemon.config.registry import Entry, WorkspaceList, name_of
+from daemon.config.paths import data_folder, service_command, socket_path
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
+from daemon.engine.access import HeldAccess, not_kept
+from daemon.engine.managed import TICK_SECONDS, ManagedWorkspace, Shared
+from daemon.engine.schedule import Action, Thresholds, upcoming
+from daemon.engine.work import Work
 from daemon.observability import logs
 from daemon.observability.metrics import Metrics, WorkspaceGauges
-from daemon.service.jobs import Jobs
-from daemon.service.keeper import DaemonAccess, not_kept
-from daemon.service.managed import LOCK_SECONDS, TICK_SECONDS, ManagedWorkspace, Shared
-from daemon.service.schedule import Action, Thresholds, phase, upcoming
-from daemon.workspace.adoption import open_workspace, workspace_at
+from daemon.workspace.adoption import open_workspace
 from daemon.workspace.status import Problem, ServiceStatus, Status, status
 from daemon.workspace.stores import utc_now
 from daemon.workspace.vector_index import Embedding
-from state.errors import DreamdError, NotKeptError, UnknownWorkspaceError, UsageError
+from state.dream import Reason
+from state.errors import DreamdError, StorageError, UnknownWorkspaceError
+from state.stores.disk.places import PLACE, all_ids, is_id, keep_place, read_place
+from state.stores.disk.stamp import Stamp
 from state.stores.disk.workspace import Workspace
 from state.stores.vectors.embedder import is_there
 
-# How long a start or a reload waits for all entries to be looked up. Workspaces on a hanging disk join when the disk
-# answers.
-_LOOK_UP_SECONDS = 1.0
+if TYPE_CHECKING:
+    from daemon.dream.run import Mode, Outcome
+
 # If wall clock and monotonic clock differ by this much, the machine slept or the clock was set.
 _GAP = timedelta(seconds=90)
 
@@ -55,23 +58,20 @@ class Daemon:
         folders: tuple[Path, ...] = (),
         opening: Callable[[Path], Workspace] = open_workspace,
     ) -> None:
-        """Read the configuration with `load`; `folders` are kept in addition to registry and configuration."""
+        """Read the configuration with `load`; the workspaces of `folders` are registered at its start."""
         self._load = load
         self.config = load()
         self._since = utc_now()
         self._stopping = threading.Event()
         self.metrics = Metrics(version("dreamd"), self._since.timestamp(), self._gauges)
         self._embedding = Embedding(model=self.config.embeddings.model)
-        jobs = Jobs(self.metrics, self._stopping)
-        self._shared = Shared(lambda: self.config, self._embedding, opening, jobs, self._stopping)
-        self._listing = WorkspaceList(registry_path(os.environ), folders, home(os.environ), _root_of)
-        self._lock = (
-            threading.Lock()
-        )  # guards `_listing` and `_managed`; never held while a workspace's folder is touched
+        self.work = Work(self.metrics, self._stopping, self.config.daemon.concurrent_dreams)
+        self._shared = Shared(lambda: self.config, self._embedding, opening, self.work, self._stopping)
+        self._folders, self._data = folders, data_folder(os.environ)
+        self._lock = threading.Lock()  # guards what follows; never held while a workspace's folder is touched
         self._managed: dict[str, ManagedWorkspace] = {}
-        self._looked_up = (
-            threading.Event()
-        )  # set once all entries are looked up, except on disks that did not answer in a second
+        self._problems: dict[str, Problem] = {}  # of folders to register, and of ids whose place is damaged
+        self._looked_up = threading.Event()
         self.last_tick = time.monotonic()  # read by the watchdog
         self._ticking = threading.Thread(target=self._tick, name="ticking", daemon=True)
         self._config_problem: Problem | None = None
@@ -94,8 +94,7 @@ class Daemon:
 
     def info(self) -> DaemonInfo:
         """Return version, addresses, workspaces and problems, without reading any workspace's folder."""
-        entries = (Problem.of(error) for error in self._listing.problems())
-        problems = (self._config_problem, self.port_problem, self._unbound(), *entries)
+        problems = (self._config_problem, self.port_problem, self._unbound(), *self._problems.copy().values())
         return DaemonInfo(
             version=version("dreamd"),
             pid=os.getpid(),
@@ -103,8 +102,8 @@ class Daemon:
             at=utc_now(),
             socket=str(socket_path(os.environ)),
             http=self.http,
-            dreaming=self._shared.dreams.running,
-            waiting=self._shared.dreams.waiting,
+            dreaming=self.work.dreams.running,
+            waiting=self.work.dreams.waiting,
             workspaces=tuple(
                 WorkspaceInfo(one.name, str(one.root), one.hanging or one.problem, kept=one.is_kept)
                 for one in self.all()
@@ -117,30 +116,24 @@ class Daemon:
         statuses = list[Status]()
         for managed in self.all():
             is_busy = managed.hanging is not None or managed.lock.locked()  # its status would have to wait
-            if managed.keeper is not None and not is_busy:
+            if managed.held is not None and not is_busy:
                 with suppress(DreamdError):
-                    service = self._service_status(managed)
-                    statuses.append(status(managed.keeper.workspace, self.config, utc_now(), service))
+                    service = self.service_status(managed)
+                    statuses.append(status(managed.held.workspace, self.config, utc_now(), service))
         return DaemonStatus(self.info(), tuple(statuses))
 
     def register(self, root: Path) -> str:
-        """Keep the workspace with this root from now on, also after a restart; return its name.
-
-        Raise UsageError if its name is taken.
-        """
-        workspace = open_workspace(root)
-        with self._lock:
-            managed = self._put(workspace.root, self._listing.add)
-        managed.acquire()
-        return managed.name
+        """Keep the workspace with this root from now on, also after a restart; return its name."""
+        name = open_workspace(root).name
+        keep_place(self._data, name, kept=True)
+        self.get(name).acquire()
+        return name
 
     def unregister(self, name: str) -> None:
         """Stop keeping the workspace until it is registered again. Raise the same errors as `get`."""
-        managed = self.get(name)
-        with self._lock:
-            self._listing.remove(managed.root)
-            self._managed.pop(name, None)
-        managed.leave()
+        self.get(name)
+        keep_place(self._data, name, kept=False)
+        self._find(name)
 
     def meant(self, given: str) -> str:
         """Return the name of the workspace that this name or path means."""
@@ -161,14 +154,12 @@ class Daemon:
         managed = self.get(name)
         hanging = managed.hanging
         is_open = managed.is_kept or (hanging is None and managed.acquire())
-        keeper = managed.keeper
-        if keeper is None or hanging is not None or not is_open:
+        held = managed.held
+        if held is None or hanging is not None or not is_open:
             raise not_kept(managed.root, hanging or managed.problem)
         managed.use()
         # Without the lock, notes and status still work; opening the stores raises the reason.
-        service_status = partial(self._service_status, managed)
-        acts = (managed.dream, managed.ask, managed.note_taken, service_status, managed.acquire)
-        yield DaemonAccess(keeper, self.config, on_step, *acts, read_config=self._reread)
+        yield DaemonAccess(held, self.config, on_step, managed, self)
 
     # ------------------------------------------------------------ which workspaces there are
 
@@ -177,66 +168,64 @@ class Daemon:
         return [managed for _, managed in sorted(self._managed.copy().items())]
 
     def get(self, name: str) -> ManagedWorkspace:
-        """Return the workspace of this name; wait while entries are being looked up.
-
-        Raise UnknownWorkspaceError, or NotKeptError if looking them up takes more than ten seconds.
-        """
-        if name not in self._managed and not self._looked_up.wait(LOCK_SECONDS):
-            raise NotKeptError("the daemon is starting: it looks up its workspaces", "try again")
-        if (managed := self._managed.get(name)) is None:
+        """Return the workspace of this name. Raise UnknownWorkspaceError if it is not kept."""
+        if (managed := self._find(name)) is None:
             known = ", ".join(sorted(self._managed)) or "none yet"
             what = f"the daemon keeps no workspace {name!r} (it keeps {known})"
             raise UnknownWorkspaceError(what, "'dreamd init' adds one")
         return managed
 
     def look_up_all(self) -> None:
-        """Read all entries again and look up each in a thread of its own; do not wait for disks that hang."""
+        """Keep every workspace that the user's registry says is kept, and no other."""
+        for name in {*all_ids(self._data), *self._managed}:
+            self._find(name)
+
+    def _find(self, name: str) -> ManagedWorkspace | None:
+        """Return the workspace of this name as its place says now: it may be new, moved, or no longer kept."""
+        row = Stamp.of(str(self._data / name / PLACE)) if is_id(name) else None
+        managed = self._managed.get(name)
+        if managed is not None and managed.row == row:
+            return managed
         with self._lock:
-            entries = self._listing.read(self.config.daemon.workspaces)
-        threads = [threading.Thread(target=self._look_up, args=(entry,), daemon=True) for entry in entries]
-        for thread in threads:
-            thread.start()
-        deadline = time.monotonic() + _LOOK_UP_SECONDS
-        for thread in threads:
-            thread.join(max(0.0, deadline - time.monotonic()))
-        self._looked_up.set()
-
-    def _look_up(self, entry: Entry) -> None:
-        """Keep the workspaces that the entry names, and drop those that no entry names any longer."""
-        try:
-            named = self._listing.look_up(entry)
-            with self._lock:
-                for root in self._listing.record(entry, named):
-                    self._put(root)
-                by_root = {managed.root: managed for managed in self.all()}
-                gone = [self._managed.pop(by_root[root].name) for root in self._listing.unlisted(by_root)]
-            for managed in gone:
-                managed.leave()
-        except Exception as error:  # noqa: BLE001 - it holds up no other
-            logs.get(workspace=entry.text).error("entry_not_looked_up", error=error)
-
-    def _put(self, root: Path, record: Callable[[Path], None] = lambda _: None) -> ManagedWorkspace:
-        """Return the workspace with this root, added if new. Raise UsageError if another root has its name."""
-        name = name_of(root)
-        managed = self._managed.get(name) or ManagedWorkspace(name, root, self._shared)
-        if managed.root != root:
-            what = f"{root} would be called {name}, as {managed.root} is already"
-            raise UsageError(what, "rename one of the folders")
-        record(root)
-        self._managed[name] = managed
-        if self._ticking.is_alive():
-            managed.begin()
+            root = self._root_of(name) if row is not None else None
+            managed = self._managed.get(name)
+            gone = self._managed.pop(name) if managed is not None and managed.root != root else None
+        if gone is not None:
+            gone.leave()
+        if root is None:
+            return None
+        with self._lock:
+            managed = self._managed.setdefault(name, ManagedWorkspace(name, root, self._shared))
+            managed.row = row
+            if self._ticking.is_alive():
+                managed.begin()
         return managed
+
+    def _root_of(self, name: str) -> Path | None:
+        """Return the root that the place of this id names, if it is kept; a damaged place is a problem to report."""
+        self._problems.pop(name, None)
+        try:
+            place = read_place(self._data, name)
+        except StorageError as error:
+            self._problems[name] = Problem.of(error)
+            return None
+        return place.workspace(self._data).root if place is not None and place.kept else None
 
     # ------------------------------------------------------------ start, reload, stop
 
     def start(self) -> None:
-        """Look up every listed workspace; from then on serve, while their threads open them.
+        """Look up every workspace; from then on serve, while their threads open them.
 
         A few are opened at a time; one that a client asks for is opened at once.
         """
         _load_numpy(self.config)
+        for folder in self._folders:
+            try:
+                keep_place(self._data, open_workspace(folder).name, kept=True)
+            except DreamdError as error:
+                self._problems[str(folder)] = Problem.of(error)
         self.look_up_all()
+        self._looked_up.set()
         if not self._ticking.is_alive():
             self._ticking.start()
         self._begin_all()
@@ -255,8 +244,9 @@ class Daemon:
                 self._shared.awake_since = now
                 logs.get().info("gap_noticed", seconds=round((now - wall).total_seconds()))
                 for managed in self.all():
-                    managed.wake()
+                    managed.watch_anew(now)
             wall, steady = now, self.last_tick
+            self.look_up_all()
             self._begin_all()
 
     def reload(self) -> None:
@@ -271,15 +261,11 @@ class Daemon:
         self.config, self._config_problem = config, None
         _load_numpy(config)
         self._embedding.try_again()
-        self._shared.dreams.size = config.daemon.concurrent_dreams
+        self.work.dreams.size = config.daemon.concurrent_dreams
         self.look_up_all()
         for managed in self.all():
             managed.facts_of = (-1, -1)
             managed.wake()
-
-    def _reread(self) -> Config:
-        self.reload()
-        return self.config
 
     def stop(self, seconds: float) -> bool:
         """Start nothing new, stop dreams at their next node, close all workspaces; tell whether all ended."""
@@ -291,15 +277,15 @@ class Daemon:
             if managed.thread is not None:
                 managed.thread.join(max(0.1, deadline - time.monotonic()))
                 ended &= not managed.thread.is_alive()
-            if (keeper := managed.keeper) is None:
+            if (held := managed.held) is None:
                 continue
             # A client's thread that still uses the stores would keep the process alive.
-            is_idle = keeper.wait_until_idle(max(0.0, deadline - time.monotonic()))
+            is_idle = held.wait_until_idle(max(0.0, deadline - time.monotonic()))
             if not is_idle or managed.look_started is not None:
                 ended = False
             else:
-                keeper.release()
-        return ended and self._looked_up.is_set()
+                held.release()
+        return ended
 
     # ------------------------------------------------------------ parts
 
@@ -311,20 +297,21 @@ class Daemon:
         what = f"http.host and http.port are now {now[0]}:{now[1]}, and the daemon listens as it did at its start"
         return Problem(what, f"restart it ('{service_command('restart')}')")
 
-    def _service_status(self, managed: ManagedWorkspace) -> ServiceStatus:
-        now, keeper = utc_now(), managed.keeper
-        assert keeper is not None, "it was opened"
-        words, at = keeper.offline_reason or "when the daemon can keep it", None
+    def service_status(self, managed: ManagedWorkspace) -> ServiceStatus:
+        """Return the daemon's part of the status of a workspace that was opened."""
+        now, held = utc_now(), managed.held
+        assert held is not None, "it was opened"
+        words, at = held.offline_reason or "when the daemon can keep it", None
         problems = [managed.problem] if managed.problem is not None else []
         try:
-            if keeper.holds_lock:
+            if held.holds_lock:
                 # Read now, because the last look may not have seen what was just appended.
-                facts = keeper.facts(self._shared.awake_since, phase(str(managed.root)), now)
+                facts = held.facts(now)
                 foreseen = upcoming(now, facts.history, facts.pending, Thresholds.of(self._shared.config()))
                 words, at = foreseen.detail, foreseen.at if foreseen.action is Action.DREAM else None
         except (DreamdError, sqlite3.Error) as error:  # the lock was just lost, or state.db is unreadable
             problems.append(Problem.of(error))
-        return keeper.status(os.getpid(), self._since, words, at, problems)
+        return held.status(os.getpid(), self._since, words, at, problems)
 
     def _gauges(self) -> Iterator[WorkspaceGauges]:
         """Yield each workspace's gauges as of its last look, without reading anything."""
@@ -345,7 +332,42 @@ def _load_numpy(config: Config) -> None:
         import numpy  # noqa: F401, ICN001
 
 
-def _root_of(folder: Path) -> Path:
-    """Return the root of the folder's workspace, which for a repository is elsewhere; else the folder itself."""
-    found = workspace_at(folder)
-    return found.root if found is not None else folder
+@dataclass(slots=True)
+class DaemonAccess(HeldAccess):
+    """One client's call on a workspace that the daemon keeps."""
+
+    managed: ManagedWorkspace
+    daemon: Daemon
+
+    def dream_now(self, reason: Reason, mode: "Mode") -> "Outcome":
+        """Run a dream with this call's settings, ahead of those that no client waits for."""
+        return self.managed.dream(reason, mode, self.report, self.settings)
+
+    def dream_soon(self, reason: Reason) -> bool:
+        """Request a dream. A session's end is recorded durably, and the schedule decides when to dream."""
+        self.ignore_settings()
+        held = self.require_held()
+        if reason is Reason.SESSION_END:
+            held.record_session_end(utc_now())
+            self.managed.note_taken()
+        else:
+            self.managed.ask(reason)
+        return True
+
+    def service(self) -> ServiceStatus:
+        """Return the daemon's part of this workspace's status."""
+        return self.daemon.service_status(self.managed)
+
+    def acquire(self) -> None:
+        """Have the workspace opened again."""
+        self.managed.acquire()
+
+    def mark_changed(self) -> None:
+        """Make the workspace's thread look at once, because a note was written."""
+        self.held.changed = True
+        self.managed.note_taken()
+
+    def reload(self) -> None:
+        """Have the daemon read its configuration again. Raise ConfigError if it is invalid."""
+        self.daemon.reload()
+        self.config = self.daemon.config

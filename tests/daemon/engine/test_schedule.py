@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from daemon.service.schedule import Action, Decision, History, Pending, Thresholds, due, phase, upcoming
+from daemon.engine.schedule import Action, Decision, History, Pending, Thresholds, due, phase, upcoming
 from state.dream import Reason
 from tests.support.long_variants import examples
 from tests.support.simulated_service import DAY, MINUTE, NEW, START, TICK, USUAL, World

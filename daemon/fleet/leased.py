@@ -1,21 +1,32 @@
-"""Held: one workspace that this process holds: its folder, its open stores, and the commits of its generations."""
+"""Leased: a workspace that this process holds by a lease: what arrives in its inbox, its generations and charges."""
 
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from daemon.config.settings import Config
+from daemon.engine.held import Facts, Held
+from daemon.engine.schedule import Decision, Thresholds, work
 from daemon.observability import logs
-from daemon.service.keeper import Keeper
-from daemon.service.schedule import Action, Decision, History, Pending, Thresholds, phase, work
 from daemon.workspace.stores import utc_now
 from daemon.workspace.vector_index import Embedding
 from state.budget import Spend
-from state.dream import Reason
-from state.errors import DreamdError, FencedError, NotKeptError, UsageError
+from state.errors import (
+    BusyError,
+    DreamdError,
+    FencedError,
+    NothingToDoError,
+    NotKeptError,
+    QuotaError,
+    StoppedError,
+    UnreachableError,
+    UsageError,
+)
 from state.fleet import InboxRow, Lease, Place
 from state.stores.disk.lock import Turn
 from state.stores.disk.workspace import contained
@@ -25,8 +36,11 @@ from state.stores.generations.generations import Generations
 from state.stores.generations.guard import GuardedObjects
 from state.stores.history.inbox import NoteInbox
 
-# Sessions that a pass could not finish must not start one pass right after another.
-_BETWEEN_PASSES = timedelta(seconds=30)
+if TYPE_CHECKING:
+    from daemon.dream.run import Mode
+
+# Tells which ceiling forbids a dream in this place; empty if none does, and then it is reserved.
+Reserve = Callable[[Place], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +52,7 @@ class Surroundings:
     leases: Leases
     inbox: Inbox
     objects: GuardedObjects
+    reserve: Reserve
 
 
 def config_for(place: Place, config: Config) -> Config:
@@ -45,13 +60,15 @@ def config_for(place: Place, config: Config) -> Config:
     return config.model_copy(update={"timezone": place.timezone}) if place.timezone else config
 
 
-class Held:
-    """A workspace with its lease. Any thread may call."""
+class Leased(Held):
+    """A workspace held by a lease. Any thread may call."""
 
     def __init__(
         self, lease: Lease, folder: Path, generations: Generations, around: Surroundings, generation: int
     ) -> None:
         """`folder` contains the newest generation, which `generations` downloaded."""
+        workspace = contained(folder)
+        super().__init__(workspace, lambda: around.config, around.embedding, lease.created_at, lease.place.handle)
         self.place = lease.place
         self.lease = replace(lease, generation=generation)
         """Holds the generation committed last."""
@@ -60,25 +77,21 @@ class Held:
         self.lost = False
         self.is_store_trusted = True
         self.given = False  # a bootstrap left a receipt, which the next generation will include
-        self.users = 0
-        self.dreaming = 0  # dreams under way, or about to begin
-        self.used = time.monotonic()
+        self.callers = 0
+        self.called = time.monotonic()
         # Held by a dream's commit and while a generation is taken, so that none is taken in the middle of one.
-        self.quiet = Turn(contained(folder).state / "lock.commit")
+        self.alone = self._quiet = Turn(workspace.state / "lock.commit")
         self._folder = folder
         self._generations = generations
         self._around = around
         self._commits = threading.Lock()
         self._absorbing = threading.Lock()
         self._absorbed: set[int] = set()  # inbox rows in the folder that no generation contains yet
-        self._counting = threading.Lock()
+        self._counts = threading.Lock()
         self._writes = self._covered = 0
-        self._written = 0  # the keeper's count at the last commit
+        self._committed = 0  # `written` at the last commit
         self._paid = Spend()
-        self.charged = Spend()
-        """What the dream under way has charged. A call is charged with its most, until it is answered."""
-        self.keeper = Keeper(contained(folder), lease.place.handle, lambda: self.config, around.embedding)
-        self.keeper.alone = self.quiet
+        self._charged = Spend()  # by the dream under way; a call is charged with its most, until it is answered
 
     @property
     def config(self) -> Config:
@@ -87,12 +100,12 @@ class Held:
 
     def open(self) -> None:
         """Take the folder's lock and open its stores."""
-        self.keeper.acquire()
+        self.acquire()
         # No file records the last pass. Assume the time of the last commit, so that none is put off for ever.
-        self.keeper.last_pass = self.keeper.last_spike_pass = self.lease.committed_at
-        self.keeper.changed = self.lease.is_due
+        self.last_pass = self.last_spike_pass = self.lease.committed_at
+        self.changed = self.lease.is_due
         self._paid = self._paid_now()
-        self._written = self.keeper.written
+        self._committed = self.written
 
     def check(self) -> None:
         """Raise FencedError if another process holds the workspace, or may hold it."""
@@ -111,7 +124,7 @@ class Held:
         Never while a generation is taken: it would contain rows that its commit does not mark as taken in. Raise
         NotKeptError if another process has taken the workspace.
         """
-        with self.quiet, self._absorbing:
+        with self._quiet, self._absorbing:
             self.check()
             try:
                 waiting = self._around.leases.waiting(self.lease)
@@ -127,7 +140,7 @@ class Held:
                     aside.append(row.id)
                 else:
                     self._absorbed.add(row.id)
-                    self.keeper.changed |= row.kind == "note"
+                    self.changed |= row.kind == "note"
             if aside:  # an unreadable row is kept, but blocks no other
                 self._around.inbox.set_aside(aside)
 
@@ -135,25 +148,25 @@ class Held:
         if row.kind == "note":
             note = row.note()
             if self._is_ahead:
-                with self.keeper.store() as store:
+                with self.store() as store:
                     if store.notes.has(note):
                         return
             # It was redacted on arrival, but this process may know more shapes of secrets.
-            NoteInbox(self.keeper.workspace).append(note, self._around.config.redaction)
+            NoteInbox(self.workspace).append(note, self._around.config.redaction)
         else:
-            self.keeper.record_session_end(row.ended_at())
+            self.record_session_end(row.ended_at())
 
     # ------------------------------------------------------------ commits
 
     @property
     def is_changed(self) -> bool:
         """Return whether the folder may contain changes that no generation has."""
-        is_written = self._covered < self._writes or self.keeper.written != self._written
+        is_written = self._covered < self._writes or self.written != self._committed
         return is_written or self.given or bool(self._absorbed)
 
     def commit_writes(self, *, whole: bool = False) -> None:
         """Return once all earlier writes are committed, by this thread or by another thread's commit."""
-        with self._counting:
+        with self._counts:
             self._writes += 1
             mine = self._writes
         with self._commits:
@@ -168,15 +181,15 @@ class Held:
     def _commit(self, *, whole: bool = False, dreams: int | None = None) -> None:
         self.check()
         self.require_store()
-        with self.quiet:
-            with self._absorbing, self._counting:
-                taken, covered, written = tuple(self._absorbed), self._writes, self.keeper.written
+        with self._quiet:
+            with self._absorbing, self._counts:
+                taken, covered, written = tuple(self._absorbed), self._writes, self.written
                 self.given = False
             is_whole = whole or not self.is_store_trusted
             snapshot = self._generations.take(self._folder, whole=is_whole)
             # At the same moment: work done during the upload is in no generation, so it must not count as done.
             due_in = self.due_in()
-        # Outside `quiet`: only those who wait for this commit wait for the object store.
+        # Outside `_quiet`: only those who wait for this commit wait for the object store.
         try:
             generation = self._generations.put(snapshot, self.place, self.lease.generation + 1)
         except DreamdError as error:
@@ -193,8 +206,8 @@ class Held:
             # The next holder finds the generation; PostgreSQL may lack what it should know of it.
             self.lost = True
             raise
-        self._covered, self._written, self._paid = covered, written, paid
-        self.charged += spent
+        self._covered, self._committed, self._paid = covered, written, paid
+        self._charged += spent
         with self._absorbing:
             self._absorbed.difference_update(taken)
         if whole:  # a failure is raised to the caller
@@ -205,27 +218,53 @@ class Held:
             except DreamdError as error:  # a later commit sweeps
                 logs.get(workspace=self.place.handle).warning("generations_not_swept", error=error)
 
-    # ------------------------------------------------------------ schedule and spending
+    # ------------------------------------------------------------ what is due, and what a dream costs
 
-    def decision(self) -> Decision | None:
-        """Return what the workspace needs now or later; None if nothing is foreseen."""
-        now = utc_now()
-        facts = self.keeper.facts(self.lease.created_at, phase(self.place.handle), now)
-        return foreseen(
-            now,
-            facts.history,
-            facts.pending,
-            Thresholds.of(self._around.config),
-            interrupted=bool(facts.unfinished_dream) and not self.dreaming,
-            sessions_due=facts.sessions_due,
-        )
+    def decide(self, facts: Facts, now: datetime) -> Decision | None:
+        """Return what it needs now, or when; an idle workspace needs nothing, as nobody watches it."""
+        return work(now, facts.history, facts.pending, Thresholds.of(self.config))
 
     def due_in(self) -> timedelta | None:
         """Return the time until it needs a job; None if it needs none before something new arrives."""
-        decision = self.decision()
-        return max(timedelta(0), decision.at - utc_now()) if decision is not None else None
+        now = utc_now()
+        facts = self.facts(now)
+        decision = self.decide(facts, now)
+        moments = [at for at in (facts.sessions_due, decision.at if decision is not None else None) if at is not None]
+        return max(timedelta(0), min(moments) - now) if moments else None
 
-    def charge(self) -> None:
+    def admit(self, mode: "Mode") -> None:
+        """Reserve a dream, unless it is dry. Raise QuotaError."""
+        self._charged = Spend()
+        if mode.value != "dry":
+            self.reserve()
+            self.changed = False  # a dream also reads what a pass would read
+
+    def reserve(self) -> None:
+        """Reserve a dream under the ceilings of the tenant and of the fleet. Raise QuotaError."""
+        if what := self._around.reserve(self.place):
+            raise QuotaError(f"the day's ceiling of {what} is reached", "it opens at midnight UTC")
+
+    def note_step(self) -> None:
+        """Charge what the dream has cost so far. Raise FencedError if another process holds the workspace."""
+        self._charge()
+        self.check()
+
+    def dreamt(self, mode: "Mode", error: BaseException | None) -> None:
+        """Commit what the dream did and count it, also if it failed, which cost something too."""
+        self.lost |= isinstance(error, FencedError | UnreachableError)
+        self.changed |= error is not None
+        # A dry dream is not counted, nor one that was refused because another one runs, which is counted already.
+        is_counted = mode.value != "dry" and not isinstance(error, BusyError)
+        is_full = not isinstance(error, NothingToDoError | StoppedError)
+        if not self.lost:
+            self.commit(dreams=int(is_full) if is_counted else None)
+
+    def settle(self) -> None:
+        """Commit what was done."""
+        if not self.lost:
+            self.commit()
+
+    def _charge(self) -> None:
         """Charge the cost of the dream under way so far, so that it still counts if this process dies.
 
         If PostgreSQL does not answer, the next charge or commit counts it, possibly twice.
@@ -239,15 +278,15 @@ class Held:
             except DreamdError as error:
                 logs.get(workspace=self.place.handle).warning("dream_not_charged", error=error)
             else:
-                self._paid, self.charged = paid, self.charged + spent
+                self._paid, self._charged = paid, self._charged + spent
 
     def _paid_now(self) -> Spend:
         """Return the ledger's total over all time, as its entries were stamped by the clocks of many machines."""
-        with self.keeper.store() as store:
+        with self.store() as store:
             return store.ledger.spent()
 
     def _spent(self, paid: Spend) -> Spend:
-        before, most = self._paid, self.charged
+        before, most = self._paid, self._charged
         calls, tokens, usd = paid.calls - before.calls, paid.tokens - before.tokens, paid.usd - before.usd
         # No more is given back than the dream has charged: less than that means that old entries were swept.
         return Spend(max(calls, -most.calls), max(tokens, -most.tokens), max(usd, -most.usd))
@@ -261,37 +300,11 @@ class Held:
                 self.commit()
         finally:
             self._generations.close()
-            self.keeper.release()
+            self.release()
 
     def drop(self) -> None:
         """Close the stores without a commit: another process holds the workspace, or may hold it."""
         self.lost = True
         self._generations.close()
         with suppress(DreamdError, OSError):
-            self.keeper.release()
-
-
-def foreseen(
-    now: datetime,
-    history: History,
-    pending: Pending,
-    thresholds: Thresholds,
-    *,
-    interrupted: bool = False,
-    sessions_due: datetime | None = None,
-) -> Decision | None:
-    """Return what to do now, or WAIT with its time; None if nothing is foreseen.
-
-    `interrupted`: a dream was cut off. `sessions_due`: when some session's working memory needs maintenance.
-    """
-    if interrupted:
-        return Decision(Action.DREAM, Reason.CATCH_UP, "it was interrupted", now)
-    decision = work(now, history, pending, thresholds)
-    if decision is not None and decision.action is not Action.WAIT:
-        return decision
-    if sessions_due is not None and history.last_pass is not None and history.last_pass <= now:
-        sessions_due = max(sessions_due, history.last_pass + _BETWEEN_PASSES)
-    if sessions_due is None or (decision is not None and decision.at <= sessions_due):
-        return decision
-    at = max(sessions_due, now)
-    return Decision(Action.PASS if at <= now else Action.WAIT, None, "working memory of a session", at)
+            self.release()

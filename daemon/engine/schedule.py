@@ -122,6 +122,7 @@ class Pending:
     `oldest`: the earliest timestamp of a pending note. Agents write timestamps, so it may be anything.
     `latest`: when something was last appended, by the file's time; None without notes.
     `session_ended`: when an agent last reported a session's end, unless a later dream took its notes in.
+    `interrupted`: whether a dream was cut off and can go on.
     `changed`: whether there is something that no pass has seen.
     `dopamine`, `cortisol`: the levels, decayed to now.
     """
@@ -134,6 +135,7 @@ class Pending:
     oldest: datetime | None = None
     latest: datetime | None = None
     session_ended: datetime | None = None
+    interrupted: bool = False
     changed: bool = False
     dopamine: float = 0.0
     cortisol: float = 0.0
@@ -189,6 +191,12 @@ class TriggerContext:
         first = max(self.thresholds.retry, SHORTEST_WAIT)
         seconds = first.total_seconds() * 2.0 ** min(max(self.history.failures - 1, 0), 60)
         return self.interval if seconds >= self.interval.total_seconds() else timedelta(seconds=seconds)
+
+    @property
+    def after_failure(self) -> datetime:
+        """Return now, or when the backoff after a failed dream ends."""
+        failed_at = self.unless_future(self.history.failed_at)
+        return max(self.now, later(failed_at, self.backoff)) if failed_at and self.history.failures else self.now
 
     @property
     def is_ready(self) -> bool:
@@ -291,6 +299,8 @@ def _first(context: TriggerContext, expected: list[Decision]) -> Decision | None
 
 def _dreams(context: TriggerContext) -> Iterator[Decision]:
     """Yield the dreams that follow if nothing changes, with their moments, the most urgent first."""
+    if context.pending.interrupted:  # what it was answered is paid for, so no pause and no ceiling holds it
+        yield Decision(Action.DREAM, Reason.CATCH_UP, "it was interrupted", context.after_failure)
     for reason, moment, detail in triggers(context):
         at, cause = context.postponed(moment)
         yield Decision(Action.DREAM, reason, f"{detail}, {cause}" if cause else detail, at)
