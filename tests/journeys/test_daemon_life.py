@@ -126,7 +126,8 @@ def test_a_new_configuration_is_taken_on_sighup_and_a_bad_one_is_refused(home: H
     with home.serving() as daemon:
         assert daemon.kept(second) == {}
         before = daemon.status(first).service
-        home.configure(daemon={"workspaces": [str(second.root)]}, dream={"idle_minutes": 7.0, "min_chunks": 1})
+        home.keep(second, kept=True)
+        home.configure(dream={"idle_minutes": 7.0, "min_chunks": 1})
         daemon.send(signal.SIGHUP)
         daemon.until(lambda: daemon.events("config_reloaded"))
         assert daemon.kept(second)["problem"] is None
