@@ -10,14 +10,18 @@ looked up again. A call that may already have run is never sent a second time.
 import http.client
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-from daemon.api.access import ReplyT
+from daemon.api.access import ReplyT, WorkspaceAccess
 from daemon.api.client import ANSWER_SECONDS, LONG_SECONDS, LostError, NoDaemonError, reply_over
+from daemon.api.daemon import DaemonInfo, DaemonStatus
 from daemon.api.operations.dreams import Dreamt
 from daemon.api.operations.notes import NoteTaken
 from daemon.config.settings import Config
@@ -25,9 +29,12 @@ from daemon.dream.progress import Step
 from daemon.dream.run import Mode, Outcome
 from daemon.engine.access import HeldAccess
 from daemon.fleet.arrivals import require_room, require_size
+from daemon.fleet.bearers import SEPARATOR, handle_parts
 from daemon.fleet.disclosure import error_for_tenant, notices_for_tenant, unknown, value_for_tenant
 from daemon.fleet.leased import Leased, config_for
+from daemon.fleet.process import FleetProcess
 from daemon.observability import logs
+from daemon.observability.metrics import Metrics
 from daemon.workspace.status import BY_FLEET, NO_DAEMON, ServiceStatus, Status
 from daemon.workspace.stores import utc_now
 from state.dream import Reason
@@ -50,7 +57,6 @@ from state.stores.fleet.leases import HeldElsewhereError
 if TYPE_CHECKING:
     from daemon.api.operations.operation import AnyOperation, Operation
     from daemon.api.operations.request import Request
-    from daemon.fleet.process import FleetProcess
 
 _NOTE, _DREAM, _BOOTSTRAP = "working_memory_note", "dream_now", "memory_bootstrap"
 # Longer than a dead holder still counts as alive (15 s).
@@ -71,7 +77,7 @@ class LeasedAccess(HeldAccess):
     """A call on a workspace that this process holds: every write is committed before the reply is sent."""
 
     held: Leased
-    process: "FleetProcess"
+    process: FleetProcess
 
     def run(self, operation: "Operation[..., ReplyT]", request: "Request") -> ReplyT:
         """Take in the inbox, run the operation here, and return its reply once its writes are committed."""
@@ -134,7 +140,7 @@ class TenantAccess:
     `is_forwarded`: another process of the fleet sent it.
     """
 
-    process: "FleetProcess"
+    process: FleetProcess
     token: Token
     place: Place
     on_step: Callable[[Step], None]
@@ -282,6 +288,85 @@ class _Connection(http.client.HTTPConnection):
         except OSError as error:
             raise ConnectionRefusedError(str(error)) from error
         self.sock.settimeout(self._seconds)
+
+
+# ------------------------------------------------------------------- the process, as its port sees it
+
+
+class FleetApi:
+    """A process of the fleet as the `DaemonApi` of its port. Any thread may call.
+
+    A workspace is opened by its handle, which only the doors of this process create.
+    """
+
+    def __init__(self, process: FleetProcess) -> None:
+        self._process = process
+        self.unready_reason = process.unready_reason
+
+    @property
+    def config(self) -> Config:
+        """Return the configuration, which stays while the process runs."""
+        return self._process.config
+
+    @property
+    def metrics(self) -> Metrics:
+        """Return the figures of the process and of the fleet."""
+        return self._process.metrics
+
+    def info(self) -> DaemonInfo:
+        """Describe the process, without workspaces: tenants list their own."""
+        return DaemonInfo(version("dreamd"), 0, self._process.since, utc_now(), "", "", 0, 0, (), ())
+
+    def status(self) -> DaemonStatus:
+        """Return the status of the process, without workspaces."""
+        return DaemonStatus(self.info(), ())
+
+    def register(self, root: Path) -> str:  # noqa: ARG002 - as the daemon's
+        """Raise UsageError, as a fleet registers no folders."""
+        raise UsageError("a fleet has no folders", "make a workspace with POST /v1/workspaces")
+
+    def unregister(self, name: str) -> None:
+        """Raise UsageError, as a fleet's workspaces are removed over HTTP."""
+        raise UsageError(f"{handle_parts(name)[1]!r} is not unregistered here", "DELETE /v1/workspaces/NAME does it")
+
+    def reload(self) -> None:
+        """Raise UsageError, as a fleet's process reads its configuration once."""
+        raise UsageError("a fleet's process reads its configuration when it starts", "restart it")
+
+    def meant(self, given: str) -> str:
+        """Return the handle given in an MCP path if its token reaches the workspace.
+
+        Raise UsageError if it names none, and NotFoundError.
+        """
+        token, name, _ = self._bearer(given)
+        if not name:
+            raise UsageError("which workspace is meant?", "ask at /mcp/NAME; GET /v1/workspaces lists yours")
+        self._process.place(token, name)
+        return given
+
+    def owner_of(self, name: str) -> str:
+        """Return the id of the tenant of this handle; a tenant may use only its share of the threads."""
+        token = self._process.bearers.known(handle_parts(name)[0])
+        return str(token.tenant.id) if token is not None else ""
+
+    def pulse(self, name: str) -> str:
+        """Return the same at every call, as no page of a fleet waits for changes."""
+        return name.partition(SEPARATOR)[2]
+
+    @contextmanager
+    def open(self, name: str, on_step: Callable[[Step], None]) -> Iterator[WorkspaceAccess]:
+        """Open an access to the workspace of this handle. Raise NotFoundError."""
+        token, own, is_forwarded = self._bearer(name)
+        access = TenantAccess(self._process, token, self._process.place(token, own), on_step, is_forwarded)
+        # Servers use only `run`, `config` and `notices` of an access, so a tenant's has nothing else.
+        yield cast("WorkspaceAccess", access)
+
+    def _bearer(self, given: str) -> tuple[Token, str, bool]:
+        identity, name, is_forwarded = handle_parts(given)
+        token = self._process.bearers.known(identity)
+        if token is None:
+            raise unknown(name)
+        return token, name, is_forwarded
 
 
 # ------------------------------------------------------------------- rights

@@ -36,6 +36,7 @@ from state.fleet import Right, Token
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from daemon.api.daemon import DaemonApi
     from daemon.api.workers import Workers
     from daemon.fleet.process import FleetProcess
     from daemon.http.access_policy import AccessPolicy
@@ -73,7 +74,7 @@ class Next(Fields):
     after: str = Field("", max_length=48, pattern="^[a-z0-9-]*$")
 
 
-def own_answers(process: "FleetProcess", policy: "AccessPolicy", workers: "Workers") -> Starlette:
+def own_answers(process: "FleetProcess", api: "DaemonApi", policy: "AccessPolicy", workers: "Workers") -> Starlette:
     """Return the application for these requests; the scope of each carries its token."""
 
     async def answered(request: Request, work: "Callable[[FleetProcess, Token], dict[str, Any]]") -> Response:
@@ -104,7 +105,7 @@ def own_answers(process: "FleetProcess", policy: "AccessPolicy", workers: "Worke
         Route(WORKSPACES, workspaces, methods=["GET", "POST"]),
         Route(f"{WORKSPACES}/{{workspace}}", workspace, methods=["DELETE", "PATCH"]),
     ]
-    guard = Middleware(AccessMiddleware, api=process, policy=policy, body_bytes=workers.limits.body_bytes)
+    guard = Middleware(AccessMiddleware, api=api, policy=policy, body_bytes=workers.limits.body_bytes)
     handlers: dict[Any, Any] = {HTTPException: not_routed, DreamdError: _error}
     app = Starlette(routes=routes, middleware=[guard], exception_handlers=handlers)
     app.router.redirect_slashes = False

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from daemon.api.daemon import MCP_PATH
 from daemon.api.workers import Limits, Workers
-from daemon.fleet.access import FORWARDED
+from daemon.fleet.access import FORWARDED, FleetApi
 from daemon.fleet.answers import TOKEN, own_answers
 from daemon.fleet.bearers import SEPARATOR, Bearers, handle
 from daemon.fleet.disclosure import not_now, unknown
@@ -84,11 +84,12 @@ async def serve_doors(
     from daemon.http.serve import server
     from daemon.mcp.http import Endpoint
 
-    workers = Workers(LIMITS, process.owner_of)
-    mcp = Endpoint.of(process, LIMITS, process.owner_of)
+    api = FleetApi(process)
+    workers = Workers(LIMITS, api.owner_of)
+    mcp = Endpoint.of(api, LIMITS, api.owner_of)
     secret = secrets.token_urlsafe(32)
     policy = port_policy(secret)
-    inside, own = application(process, policy, workers, mcp), own_answers(process, policy, workers)
+    inside, own = application(api, policy, workers, mcp), own_answers(process, api, policy, workers)
     doors = Doors(process.bearers, operator_token, secret, inside, own, lambda: process.lifetime.is_draining)
     try:
         async with mcp.running(), asyncio.TaskGroup() as group:

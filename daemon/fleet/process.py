@@ -1,33 +1,25 @@
-"""Process: one process of the fleet, as the `DaemonApi` of its port. A fleet has any number of them, all alike.
+"""Process: one process of the fleet. A fleet has any number of them, all alike.
 
-                          ┌─ heartbeat: one statement every five seconds
-    agents ─HTTP, MCP─> doors ─> access ─> desk (leases, folders, stores) ─> operations ─> commit ─> answer
-                                   │         ▲
-                                   │         └─ jobs of the schedule: dreams, passes
-                                   └─> the process that holds the workspace
-
-A workspace is opened by its handle, which only the doors of this process create.
+┌─ heartbeat: one statement every five seconds
+agents ─HTTP, MCP─> doors ─> api ─> access ─> desk (leases, folders, stores) ─> operations ─> commit ─> answer
+│         ▲
+│         └─ jobs of the schedule: dreams, passes
+└─> the process that holds the workspace
 """
 
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import cast
 from urllib.parse import urlsplit
 
-from daemon.api.access import WorkspaceAccess
-from daemon.api.daemon import DaemonInfo, DaemonStatus
 from daemon.config.settings import Config
-from daemon.dream.progress import Step
 from daemon.engine.work import Work
-from daemon.fleet.access import TenantAccess
 from daemon.fleet.arrivals import Arrivals
-from daemon.fleet.bearers import SEPARATOR, Bearers, ExpiringCache, handle_parts
+from daemon.fleet.bearers import Bearers, ExpiringCache
 from daemon.fleet.connections import Connections
 from daemon.fleet.desk import Desk
 from daemon.fleet.disclosure import unknown
@@ -41,7 +33,7 @@ from daemon.observability.metrics import Metrics
 from daemon.workspace.stores import utc_now
 from daemon.workspace.vector_index import Embedding
 from state.dream import Reason
-from state.errors import ConfigError, DreamdError, NotFoundError, UsageError
+from state.errors import ConfigError, DreamdError, NotFoundError
 from state.fleet import Place, Token, is_name
 from state.stores.fleet.inbox import Inbox
 from state.stores.fleet.leases import Condition, Leases
@@ -95,67 +87,9 @@ class FleetProcess:
         """Workspaces looked up in the last minute, by tenant and name."""
         self.arrivals = Arrivals(self.inbox.put)
 
-    # ------------------------------------------------------------ DaemonApi
-
-    def info(self) -> DaemonInfo:
-        """Describe the process, without workspaces: tenants list their own."""
-        return DaemonInfo(version("dreamd"), 0, self.since, utc_now(), "", "", 0, 0, (), ())
-
-    def status(self) -> DaemonStatus:
-        """Return the status of the process, without workspaces."""
-        return DaemonStatus(self.info(), ())
-
-    def register(self, root: Path) -> str:  # noqa: ARG002 - as the daemon's
-        """Raise UsageError, as a fleet registers no folders."""
-        raise UsageError("a fleet has no folders", "make a workspace with POST /v1/workspaces")
-
-    def unregister(self, name: str) -> None:
-        """Raise UsageError, as a fleet's workspaces are removed over HTTP."""
-        raise UsageError(f"{handle_parts(name)[1]!r} is not unregistered here", "DELETE /v1/workspaces/NAME does it")
-
-    def reload(self) -> None:
-        """Raise UsageError, as a fleet's process reads its configuration once."""
-        raise UsageError("a fleet's process reads its configuration when it starts", "restart it")
-
-    def meant(self, given: str) -> str:
-        """Return the handle given in an MCP path if its token reaches the workspace.
-
-        Raise UsageError if it names none, and NotFoundError.
-        """
-        token, name, _ = self._bearer(given)
-        if not name:
-            raise UsageError("which workspace is meant?", "ask at /mcp/NAME; GET /v1/workspaces lists yours")
-        self.place(token, name)
-        return given
-
-    def owner_of(self, name: str) -> str:
-        """Return the id of the tenant of this handle; a tenant may use only its share of the threads."""
-        token = self.bearers.known(handle_parts(name)[0])
-        return str(token.tenant.id) if token is not None else ""
-
-    def pulse(self, name: str) -> str:
-        """Return the same at every call, as no page of a fleet waits for changes."""
-        return name.partition(SEPARATOR)[2]
-
-    @contextmanager
-    def open(self, name: str, on_step: Callable[[Step], None]) -> Iterator[WorkspaceAccess]:
-        """Open an access to the workspace of this handle. Raise NotFoundError."""
-        token, own, is_forwarded = self._bearer(name)
-        # Servers use only `run`, `config` and `notices` of an access, so a tenant's has nothing else.
-        yield cast("WorkspaceAccess", TenantAccess(self, token, self.place(token, own), on_step, is_forwarded))
-
     def unready_reason(self) -> str:
         """Return why the process cannot take a note now; empty if it can, for which it needs PostgreSQL alone."""
         return "the process is stopping" if self.stopping.is_set() else self.lifetime.problem
-
-    def _bearer(self, given: str) -> tuple[Token, str, bool]:
-        identity, name, is_forwarded = handle_parts(given)
-        token = self.bearers.known(identity)
-        if token is None:
-            raise unknown(name)
-        return token, name, is_forwarded
-
-    # ------------------------------------------------------------ workspaces
 
     def place(self, token: Token, name: str, *, anew: bool = False) -> Place:
         """Return the workspace, from a cache of one minute unless `anew`.
@@ -241,7 +175,7 @@ def reached_at(config: Config, address: str) -> Config:
 def without_machines_ceilings(config: Config) -> Config:
     """Return the configuration without the ceilings of one machine, which spends for many tenants here.
 
-    `Work.require_room` applies the fleet's and the tenants' ceilings. Raise ConfigError for a program, such as a
+    `reserve` applies the fleet's and the tenants' ceilings. Raise ConfigError for a program, such as a
     person's own agent.
     """
     if config.model.name is not None and preset_of(config.model.name):

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing, suppress
 from functools import partial
+from importlib.metadata import version
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
@@ -96,7 +97,7 @@ async def _serve(process: "FleetProcess", config: Config, listener: Listener, op
     every(15.0, "removal", partial(delete_late, process.database, process.objects), process.stopping)
     # Rarely, so that the process that began a removal can finish it and count what it deleted.
     every(300.0, "removal", partial(finish_removals, process.database, process.objects), process.stopping)
-    logs.get().info("started", version=process.info().version, entrances=[listener.address])
+    logs.get().info("started", version=version("dreamd"), entrances=[listener.address])
     async with asyncio.TaskGroup() as group:
         group.create_task(serve_doors(process, listener, operators, closing))
         await stop.wait()
