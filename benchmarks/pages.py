@@ -25,7 +25,6 @@ from benchmarks.workload import Workload
 from daemon import sessions
 from daemon.api.access import LocalAccess
 from daemon.config.settings import Config, DreamSection
-from daemon.dream.consolidation import merge_duplicates
 from daemon.dream.run import Mode, dream_now
 from daemon.pages.views import PAGES
 from daemon.workspace.adoption import init_workspace
@@ -86,7 +85,6 @@ def fill(workspace: Workspace, crystals: int, dreams: int) -> None:
             store.crystals.learn(one for one, _ in workload.crystals(have, crystals - have))
     with LocalAccess(workspace, Config(), "a benchmark") as access, access.write() as store:
         embed_waiting(store)
-        merge_duplicates(store)
         if not Proposals(store.connection).count():
             ask_about(store)
         is_new = store.connection.execute("SELECT 1 FROM sessions").fetchone() is None

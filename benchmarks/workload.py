@@ -252,10 +252,9 @@ def fill(store: Store, workload: Workload, crystals: int) -> None:
 
 def _write(store: Store, crystals: list[Crystal], embedder: Prepared) -> None:
     ids = [crystal.id for crystal in crystals]
-    with transaction(store.connection) as connection:
+    with transaction(store.connection):
         store.crystals.learn(crystals)
         store.crystals.mark_dreamt(ids, 0)
-        connection.execute("DELETE FROM to_compare")  # earlier passes did that
     store.crystals.vectors.embed_pending(embedder, len(crystals))
 
 

@@ -41,7 +41,6 @@ _STEPS = {
     "ingest": "read",
     "absorb": "took in",
     "embed": "embedded",
-    "compare": "compared",
     "gather": "gathered",
     "synthesize": "answered",
     "guard": "checked",

@@ -1,6 +1,6 @@
-"""Consolidation: takes in new input, merges duplicates, ages crystals and finds skills, all without a model.
+"""Consolidation: takes in new input, ages crystals and finds skills, all without a model.
 
-    absorb ─> embed ─> merge duplicates ─> age ─> find skills ─> sweep
+    absorb ─> embed ─> age ─> find skills ─> sweep
 
 Each step works through its queue in batches. A batch is one short transaction that also records its completion, so
 a kill repeats at most one batch. Without new input a pass is a few look-ups, however large the store is.
@@ -19,12 +19,8 @@ from daemon.workspace.searching import embed_waiting, tell
 from daemon.workspace.stores import Store
 from state.errors import ConfigError
 from state.stores.crystals.crystals import Crystals
-from state.stores.crystals.duplicates import HiddenDuplicates
-from state.stores.database.connection import transaction
 from state.stores.history.lineage import Lineage
 from state.stores.history.memory import Memory
-
-COMPARE_BATCH = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +35,6 @@ class Consolidation:
     turns: int = 0
     working: int = 0
     vectors: int = 0
-    compared: int = 0
-    merged: int = 0
     archived: int = 0
     frozen: int = 0
     skills: int | None = None
@@ -50,7 +44,7 @@ class Consolidation:
     @property
     def changed(self) -> bool:
         """Return whether the pass took in, moved or recomputed anything."""
-        counts = (self.notes, self.turns, self.working, self.vectors, self.compared)
+        counts = (self.notes, self.turns, self.working, self.vectors)
         moved = (self.archived, self.frozen)
         return any(counts) or any(moved) or self.skills is not None
 
@@ -67,7 +61,6 @@ def consolidate(store: Store, now: datetime, stop: Callable[[], bool] = lambda: 
     working = kept.promoted + hand_over(store, now)
     vectors = embed_waiting(store, stop) if store.crystals.vectors.waiting()[0] else 0
     tell(store, stop)
-    compared, merged = merge_duplicates(store, stop)
     archived, frozen = _age(store.memory, store.crystals, now, stop)
     skills = None if stop() else store.skills.refresh()
     propose_agreements(store, now)
@@ -77,8 +70,6 @@ def consolidate(store: Store, now: datetime, stop: Callable[[], bool] = lambda: 
         turns=absorbed.turns,
         working=working,
         vectors=vectors,
-        compared=compared,
-        merged=merged,
         archived=archived,
         frozen=frozen,
         skills=skills,
@@ -92,23 +83,6 @@ def _absorb(store: Store, now: datetime, stop: Callable[[], bool]) -> Absorbed:
         return absorb_configured(store, now, stop=stop)
     except ConfigError as error:
         return Absorbed(problems=(str(error),))
-
-
-def merge_duplicates(
-    store: Store, stop: Callable[[], bool] = lambda: False, most: int | None = None
-) -> tuple[int, int]:
-    """Merge crystals in the comparison queue with equal ones; return how many were compared, and how many merged.
-
-    Compare at most `most`, the latest first.
-    """
-    duplicates, count, merged = HiddenDuplicates(store.crystals), 0, 0
-    batch = COMPARE_BATCH if most is None else min(most, COMPARE_BATCH)
-    while not stop() and (most is None or count < most) and (keys := duplicates.waiting(batch)):
-        with transaction(store.connection):
-            store.memory.check()
-            merged += duplicates.merge_all(keys)
-        count += len(keys)
-    return count, merged
 
 
 def _age(memory: Memory, crystals: Crystals, now: datetime, stop: Callable[[], bool]) -> tuple[int, int]:

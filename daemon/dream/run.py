@@ -13,7 +13,7 @@ from daemon.config.settings import Config
 from daemon.dream.agreements import propose_agreements
 from daemon.dream.answers import settle_answers
 from daemon.dream.checkpoints import checkpoints, drop, saved, thread
-from daemon.dream.consolidation import merge_duplicates, new_input
+from daemon.dream.consolidation import new_input
 from daemon.dream.memory import DryMemory, Upto, WorkspaceMemory
 from daemon.dream.model import Hide, model_for, reveal
 from daemon.dream.progress import Step, StepRecord, answered, evicted, gathered
@@ -49,10 +49,6 @@ if TYPE_CHECKING:
 
 # For these reasons one new note is enough: a person asked, or `daemon.engine.schedule` applied its own thresholds.
 _IMPATIENT = {Reason.MANUAL, Reason.SESSION_END, Reason.FLOOR, Reason.PRESSURE, Reason.FIRST_BREATH}
-
-
-# How many of the newest crystals a dream compares with all others; a consolidation pass compares the rest.
-COMPARED = 512
 
 
 MODEL_GONE = "was begun with a model and ends without one: model.name is no longer set"
@@ -165,8 +161,6 @@ def _ingest(store: Store, now: datetime, on_step: Callable[[Step], None]) -> Non
         on_step(Step("sessions", f"{counted(items, 'item')} from working memory"))
     if vectors := embed_waiting(store):
         on_step(Step("embed", counted(vectors, "new vector")))
-    if merged := merge_duplicates(store, most=COMPARED)[1]:
-        on_step(Step("compare", f"{merged} said before"))
 
 
 @cache

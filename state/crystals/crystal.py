@@ -156,7 +156,7 @@ def crystal_digest(origin: Origin, text: str, speaker: str = "") -> str:
 
 
 def folded_digest(text: str, speaker: str) -> str:
-    """Return a digest that two crystals share if one speaker says the same in both; see `duplicates.same_memory`."""
+    """Return a digest that two crystals share if one speaker says the same in both."""
     said = f"{normalise(text)}\0{speaker.casefold()}"
     return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 

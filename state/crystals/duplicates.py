@@ -1,6 +1,7 @@
 """Duplicates: whether two crystals are one memory, which one is shown, and what it inherits from the other.
 
-Two crystals of one speaker are one memory if their texts differ only in case, white space and invisible characters.
+Two crystals of one speaker are one memory if their texts differ only in case, white space and invisible characters
+(`crystal.folded_digest`).
 Nothing is lost by showing only one: neither text is changed or deleted, and a query with the duplicate's own words
 still finds it. The more trusted one stands for both, and a less trusted one never becomes a parent: otherwise a page
 could lower the weight of the owner's words by repeating them, or borrow their weight.
@@ -18,12 +19,9 @@ from state.trust import Trust
 _SAID = frozenset((Origin.SCRATCH, Origin.SESSION, Origin.WORKING))
 
 
-def same_memory(one: Crystal, other: Crystal) -> bool:
-    """Return whether one speaker says the same in both crystals, in the same words. Symmetric."""
-    is_same_sort = {one.origin, other.origin} <= _SAID or one.origin is other.origin is Origin.DREAM
-    is_same_speaker = one.speaker.casefold() == other.speaker.casefold()
-    is_equal = one.id != other.id and normalise(one.text) == normalise(other.text)
-    return is_same_sort and is_same_speaker and is_equal
+def are_one_memory(one: Crystal, other: Crystal) -> bool:
+    """Return whether two crystals in which one speaker says the same may be shown as one, by where they come from."""
+    return {one.origin, other.origin} <= _SAID or one.origin is other.origin is Origin.DREAM
 
 
 def canonical(one: Crystal, other: Crystal, kept: Collection[str]) -> tuple[Crystal, Crystal] | None:

@@ -14,16 +14,14 @@ from pathlib import Path
 import pytest
 
 from daemon import sessions
-from daemon.dream.consolidation import merge_duplicates
 from daemon.workspace.stores import Store
 from state.crystals.crystal import Crystal, Origin
 from state.errors import DreamdError, StorageError
-from tests.support.in_memory import BagOfWords
 from tests.support.long_variants import variants
 from tests.support.stepping import EVERY_STATEMENT, killed
 from tests.support.working import AT, HOUR, add, everything, working, written
 
-WRITTEN = "sessions items item_events forgotten meta crystals occurrences to_compare".split()
+WRITTEN = "sessions items item_events forgotten meta crystals occurrences".split()
 POLICIES: dict[str, dict[str, object]] = {
     "ttl": {},
     "budget": {"soft_limit": 6, "hard_limit": 9, "batch_size": 3},
@@ -183,9 +181,9 @@ def _restoring(store: Store) -> Callable[[], object]:
 
 def _merging(store: Store) -> Callable[[], object]:
     """Two crystals that say the same."""
-    store.crystals.learn(Crystal(text, Origin.SCRATCH, AT) for text in ("Ada prefers tea", "ADA prefers  tea"))
-    store.crystals.vectors.embed_pending(BagOfWords())
-    return lambda: merge_duplicates(store)
+    said, again = (Crystal(text, Origin.SCRATCH, AT) for text in ("Ada prefers tea", "ADA prefers  tea"))
+    store.crystals.learn([said])
+    return lambda: store.crystals.learn([again])
 
 
 def _of_items(count: int, call: Callable[[Store, list[str]], object]) -> Callable[[Store], Callable[[], object]]:

@@ -26,6 +26,7 @@ from state.crystals.crystal import (
     mix_kinds,
     new_id,
 )
+from state.crystals.duplicates import are_one_memory, canonical, with_duplicate
 from state.stores.crystals import full_text
 from state.stores.crystals.vectors import CrystalVectors, expect_skills
 from state.stores.database.connection import transaction
@@ -57,6 +58,13 @@ _LISTED = "IN (SELECT value FROM json_each(?))"
 _ID = re.compile("[0-9a-f]{8,64}")
 # A look-up by words reads at most this many of the shortest matching texts.
 _MOST_NAMED = 100
+# Value of `dreamt_in` for a duplicate that no dream has to see, because a dream sees its canonical crystal. Notes are
+# excluded: they are consumed as notes.
+_STOOD_FOR = 0
+_EQUAL = """
+SELECT DISTINCT coalesce(o.merged_into, o.key) FROM crystals c JOIN crystals o USING (folded)
+WHERE c.key = ? AND o.key <> c.key ORDER BY 1
+"""
 _AFTER_A_DREAM = " ".join(f"WHEN {before.value!r} THEN {after.value!r}" for before, after in DREAMT.items())
 
 
@@ -97,13 +105,15 @@ class Crystals:
         An existing crystal keeps its text and gains the occurrence, the parents, and the higher importance (which
         activates an archived one). If it was said earlier than known, it gets that time and context. Its trust rises
         if its text was said, and falls if it was derived. The same words from two people are two crystals; an echo by
-        a tool or page joins its original.
+        a tool or page joins its original. Of new crystals that say the same as another one, one of the two is hidden.
         Writing the same again changes nothing. Sentences that hold a forgotten text are always left out.
         """
         with transaction(self.connection):
             stored = [self._stored(*pair) for pair in self.forgotten.spared(crystals)]
+            new = [one.key for one in stored if one.is_new]
             # SQLite may reuse the row number of a forgotten crystal.
-            self._mark_as_news(min((one.key for one in stored if one.is_new), default=None))
+            self._mark_as_news(min(new, default=None))
+            self.hide_duplicates(new)
         return stored
 
     def _stored(self, given: Crystal, spared: Crystal | None) -> Stored:
@@ -147,7 +157,6 @@ class Crystals:
             added = CrystalRow.table.add(self.connection, crystal, **more)
         key = int(added.lastrowid or 0)
         full_text.add(self.connection, key)
-        self.connection.execute("INSERT INTO to_compare (crystal) VALUES (?)", (key,))
         return Stored(crystal, key, is_new=True)
 
     def _join(self, crystal: Crystal, row: sqlite3.Row) -> None:
@@ -220,6 +229,48 @@ class Crystals:
             if gone:
                 full_text.rebuild(connection)
         return [row["id"] for row in gone]
+
+    # ------------------------------------------------------------ duplicates
+
+    def hide_duplicates(self, keys: Iterable[int]) -> None:
+        """Hide each of these rows behind the one that says the same, or that behind it, in the caller's transaction.
+
+        Nothing is deleted: a hidden duplicate keeps its row, words, vector and place in its session. It is archived,
+        `merged_into` names its canonical crystal, and searches show it only if it answers better than that or its
+        exact words are asked for.
+        """
+        for key in keys:
+            for (other,) in self.connection.execute(_EQUAL, (key,)).fetchall():
+                self._hide_one(key, other)
+
+    def _hide_one(self, one: int, other: int) -> None:
+        """Hide one of two rows that say the same, unless a pointer ever named its crystal."""
+        rows = self.by_keys((one, other))
+        if len(rows) < 2 or self.survivors(rows) or not are_one_memory(rows[one], rows[other]):
+            return
+        pointed = f"SELECT DISTINCT crystal, 0 FROM pointers WHERE crystal {_LISTED}"
+        kept_ids = dict(self._pairs(pointed, [crystal.id for crystal in rows.values()]))
+        pair = canonical(rows[one], rows[other], kept_ids)
+        if pair is None:
+            return
+        kept, hidden = (one, other) if pair[0].id == rows[one].id else (other, one)
+        # If it has faded all the same, the next pass archives it again.
+        is_archived = rows[kept].lifecycle is Lifecycle.ARCHIVED
+        joined = with_duplicate(rows[kept], rows[hidden])
+        self.write(kept, replace(joined, lifecycle=Lifecycle.ACTIVATED) if is_archived else joined)
+        self.connection.execute(
+            "UPDATE crystals SET merged_into = ?, lifecycle = ?, dreamt_in = CASE"
+            " WHEN dreamt_in IS NULL AND origin <> ? AND (SELECT dreamt_in FROM crystals WHERE key = ?) IS NULL"
+            " THEN ? ELSE dreamt_in END WHERE key = ?",
+            (kept, Lifecycle.ARCHIVED.value, Origin.SCRATCH.value, kept, _STOOD_FOR, hidden),
+        )
+        # Duplicates of the hidden row move to the new canonical row.
+        self.connection.execute("UPDATE crystals SET merged_into = ? WHERE merged_into = ?", (kept, hidden))
+
+    def survivors(self, keys: Iterable[int]) -> dict[int, int]:
+        """Map those of these rows that are hidden duplicates to their canonical rows."""
+        hidden = f"SELECT key, merged_into FROM crystals WHERE key {_LISTED} AND merged_into IS NOT NULL"
+        return dict(self._pairs(hidden, keys))
 
     # ------------------------------------------------------------ by name, id, row
 

@@ -44,7 +44,6 @@ from state.signals.hormones import Hormones, asks_for_hormones, is_hormone_event
 from state.stores.crystals import full_text
 from state.stores.crystals.beneath import Lines, lines_of, told_beneath
 from state.stores.crystals.crystals import Crystals
-from state.stores.crystals.duplicates import HiddenDuplicates
 from state.stores.crystals.nearest import ChromaIndex
 from state.stores.crystals.neighbours import Sought, read_rows, signals_alone, signals_of
 from state.stores.crystals.supersessions import Supersessions
@@ -299,7 +298,7 @@ def _without_duplicates(
     were asked for is shown.
     """
     shown = dict(matches)
-    for duplicate, canonical in HiddenDuplicates(crystals).survivors(matches).items():
+    for duplicate, canonical in crystals.survivors(matches).items():
         shown[duplicate] *= FADED
         is_covered = shown[duplicate] <= matches.get(canonical, -1.0)
         if is_covered and not asked_word_for_word(query, best[duplicate].text):

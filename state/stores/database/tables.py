@@ -204,7 +204,7 @@ class CrystalRow(Declared, table="crystals", indexes=(
     heard: Annotated[Code, _one_of(["", Trust.TOOL, Trust.WEB])] = ""
     # Identifies the same crystal when it is met again (see REST).
     digest: Code = ""
-    folded: Code = ""  # one for all that say the same (see `folded_digest`)
+    folded: Code  # one for all that say the same (see `folded_digest`)
     # Its embedding in float16, little-endian; None: it waits to be embedded. Last, so that other columns are read
     # without it.
     vector: Annotated[bytes | None, _is_vector] = None
@@ -224,12 +224,6 @@ class OccurrenceRow(
     first_line: int = 0
     last_line: int = 0
     digest: Code = ""
-
-
-class _ToCompare(Declared, table="to_compare"):
-    """Queue of crystals not yet compared with their nearest ones."""
-
-    crystal: Annotated[int, PRIMARY, _CRYSTAL]
 
 
 class SupersessionRow(Declared, table="supersessions", key="older, newer", indexes=(

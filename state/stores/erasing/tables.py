@@ -19,6 +19,7 @@ from state.errors import BusyError
 from state.sessions.item import State
 from state.sessions.policies import FORGOTTEN
 from state.stores.crystals import full_text
+from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.vectors import expect_skills
 from state.stores.database.table import Layout, layouts_of, packed, unpacked
 from state.stores.database.tables import REST, content_of
@@ -170,6 +171,7 @@ def _swept(connection: sqlite3.Connection, table: Layout, erasure: Erasure) -> i
         connection.execute(f'UPDATE "{table.name}" SET {setting} WHERE {where}', (*new.values(), *place))
         if is_searched:
             full_text.add(connection, *place)
+            Crystals(connection).hide_duplicates(place)
     return len(held)
 
 
@@ -195,12 +197,11 @@ def _crystal(connection: sqlite3.Connection, place: Place, old: Row, erasure: Er
     is_distinct = old["speaker"] and digest == crystal_digest(Origin(origin), old["text"], old["speaker"])
     digest = crystal_digest(Origin(origin), text, speaker if is_distinct else "")
     if connection.execute("SELECT 1 FROM crystals WHERE digest = ? AND key <> ?", (digest, *place)).fetchone():
-        digest = REST + new_id()  # two crystals have this text now: they are compared like any two
+        digest = REST + new_id()  # two crystals have this text now
     connection.execute("UPDATE occurrences SET digest = '' WHERE crystal = ?", place)
     # A digest of the old note would confirm a guess of it; if the note is filed again, it gets a new digest.
     connection.execute("UPDATE notes SET digest = hex(randomblob(32)) WHERE crystal = ?", place)
     connection.execute("DELETE FROM supersessions WHERE ?1 IN (older, newer)", place)
-    connection.execute("INSERT OR IGNORE INTO to_compare (crystal) VALUES (?)", place)
     return new | {
         "digest": digest,
         "folded": folded_digest(text, speaker or ""),

@@ -100,7 +100,7 @@ def _is_crystal(row: Mapping[str, Value]) -> bool:
     origin, text, digest = Origin(str(row["origin"])), str(row["text"]), str(row["digest"])
     speaker = str(row["speaker"])
     own = {crystal_digest(origin, text), crystal_digest(origin, text, speaker)}
-    return (digest in own or digest.startswith(REST)) and row["folded"] in ("", folded_digest(text, speaker))
+    return (digest in own or digest.startswith(REST)) and row["folded"] == folded_digest(text, speaker)
 
 
 def _is_item(row: Mapping[str, Value]) -> bool:

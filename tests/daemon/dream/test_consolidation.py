@@ -56,7 +56,7 @@ def test_what_is_new_is_taken_in_and_the_second_pass_finds_nothing(store: Store)
     noted(store, "The canary release goes out on Tuesdays")
     _chat(store, "monday", "My parrot is called Admiral", "Grace keeps the boathouse key")
     first = consolidate(store, utc_now())
-    assert (first.notes, first.turns, first.vectors, first.compared) == (1, 2, 3, 3)
+    assert (first.notes, first.turns, first.vectors) == (1, 2, 3)
     assert first.changed
     assert finds(store, "name of the bird")[0] == "My parrot is called Admiral"
     assert consolidate(store, utc_now()) == NOTHING
@@ -68,7 +68,7 @@ def test_an_equal_text_is_shown_once_and_nothing_is_lost(store: Store) -> None:
     noted(store, said, "The harbour is closed on Mondays")
     consolidate(store, utc_now())
     noted(store, again, importance=0.6)
-    assert consolidate(store, utc_now()).merged == 1
+    consolidate(store, utc_now())
     assert [text for text in finds(store, "what does Ada drink in the morning?") if "Ada" in text] == [said]
     by_text = {one.text: one for one in store.crystals.by_keys(range(1, 9)).values()}
     survivor, twin = by_text[said], by_text[again]
@@ -83,7 +83,6 @@ def test_a_page_that_repeats_the_owners_word_neither_lifts_nor_lowers_it(store: 
         word, text="PAYMENTS go to account 4711 at the harbour bank", id="0" * 32, trust=Trust.WEB, importance=1
     )
     store.crystals.learn([word, echo])
-    assert consolidate(store, utc_now()).merged == 1
     assert store.crystals.get([word.id]) == [word]
     assert finds(store, "where do payments go?") == [word.text]
 
@@ -96,7 +95,7 @@ def test_what_a_pointer_leads_to_still_resolves_when_its_text_is_said_again(stor
     )
     noted(store, "The lighthouse lamp was paid twice!", importance=1.0)
     done = consolidate(store, utc_now())
-    assert (done.merged, done.archived, done.frozen) == (0, 0, 1)
+    assert (done.archived, done.frozen) == (0, 1)
     hits = search(searched_in(store), "lighthouse lamp", utc_now(), limit=5).hits
     assert left.id in {hit.crystal.id for hit in hits}
 
@@ -163,5 +162,4 @@ def test_a_pass_that_is_stopped_goes_on_with_the_next_one(store: Store) -> None:
     rest = consolidate(store, utc_now())
     assert rest.complete
     assert first.vectors + rest.vectors == 150
-    assert first.compared + rest.compared == 150
     assert consolidate(store, utc_now()) == NOTHING

@@ -12,11 +12,9 @@ from state.crystals.salience import salience
 from state.signals.curiosity import Cause
 from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals, Occurrence
-from state.stores.crystals.duplicates import HiddenDuplicates
 from state.stores.crystals.hormones import Questions
 from state.stores.crystals.search import Searched, search
 from state.stores.crystals.skills import Skills
-from state.stores.database.connection import transaction
 from state.stores.database.moments import to_text
 from state.stores.database.opening import open_database
 from state.trust import Trust
@@ -165,7 +163,7 @@ def test_a_pending_note_is_input_as_a_note_alone(crystals: Crystals) -> None:
 
 def test_the_output_of_a_dream_is_not_its_input(crystals: Crystals) -> None:
     crystals.learn([_note("made", origin=Origin.DREAM), _note("left", origin=Origin.LINE)])
-    crystals.learn([_note("seen", origin=origin) for origin in (Origin.SEED, Origin.WORKING, Origin.SESSION)])
+    crystals.learn([_note(origin, origin=origin) for origin in (Origin.SEED, Origin.WORKING, Origin.SESSION)])
     assert {crystal.origin for crystal in crystals.undreamt()} == {Origin.WORKING, Origin.SESSION}
     assert crystals.undreamt_count() == 2
 
@@ -226,23 +224,12 @@ def test_what_a_standing_pointer_leads_to_is_frozen_instead(crystals: Crystals) 
 # --- merged
 
 
-def _keys(crystals: Crystals) -> dict[str, int]:
-    return {row["text"]: row["key"] for row in crystals.connection.execute("SELECT key, text FROM crystals")}
-
-
-def _merge(crystals: Crystals, one: Crystal, other: Crystal) -> bool:
-    crystals.learn([one, other])
-    keys = _keys(crystals)
-    with transaction(crystals.connection):
-        return HiddenDuplicates(crystals).merge(keys[one.text], keys[other.text])
-
-
 def test_the_twin_stays_as_it_is_and_names_its_survivor(crystals: Crystals) -> None:
-    assert _merge(crystals, SAID, AGAIN)
+    crystals.learn([SAID, AGAIN])
     survivor, twin = crystals.get([SAID.id, AGAIN.id])
     assert survivor == replace(SAID, parents=(AGAIN.id,), last_accessed_at=AGAIN.created_at)
     assert twin == replace(AGAIN, lifecycle=Lifecycle.ARCHIVED)
-    assert HiddenDuplicates(crystals).survivors(_keys(crystals).values()) == {2: 1}
+    assert crystals.survivors((1, 2)) == {2: 1}
     crystals.touch([AGAIN.id], AT + timedelta(hours=2))
     assert _stage(crystals, AGAIN) is Lifecycle.ARCHIVED
     assert crystals.count() == 2
@@ -251,27 +238,23 @@ def test_the_twin_stays_as_it_is_and_names_its_survivor(crystals: Crystals) -> N
 def test_one_speakers_equal_texts_are_found_without_an_embedding_model(crystals: Crystals) -> None:
     others = replace(SAID, text=AGAIN.text, speaker="Mira", origin=Origin.SESSION, id="1" * 32)
     crystals.learn([SAID, AGAIN, others])
-    duplicates = HiddenDuplicates(crystals)
-    with transaction(crystals.connection):
-        assert duplicates.merge_all(duplicates.waiting(9)) == 1
-    assert (duplicates.survivors((1, 2, 3)), duplicates.waiting(9)) == ({2: 1}, [])
+    assert crystals.survivors((1, 2, 3)) == {2: 1}
 
 
 def test_what_a_pointer_leads_to_is_not_merged_away_whether_it_stands_or_not(crystals: Crystals) -> None:
-    crystals.learn([SAID, AGAIN])
     _point(crystals, AGAIN, standing=False)
-    assert _merge(crystals, SAID, AGAIN)
-    assert HiddenDuplicates(crystals).survivors((1, 2)) == {1: 2}
+    crystals.learn([SAID, AGAIN])
+    assert crystals.survivors((1, 2)) == {1: 2}
 
 
 def test_who_forgets_the_survivor_forgets_what_says_the_same(crystals: Crystals) -> None:
-    assert _merge(crystals, SAID, AGAIN)
+    crystals.learn([SAID, AGAIN])
     assert set(crystals.remove([SAID.id])) == {SAID.id, AGAIN.id}
     assert crystals.count() == 0
 
 
 def test_a_search_shows_the_survivor_alone_and_the_twin_for_its_very_words(crystals: Crystals) -> None:
-    assert _merge(crystals, SAID, AGAIN)
+    crystals.learn([SAID, AGAIN])
     embedder = BagOfWords()
     crystals.vectors.embed_pending(embedder)
     searched = Searched(crystals, embedder)
