@@ -54,10 +54,6 @@ class Model(Protocol):
 class Trial(Protocol):
     """A search over the stored crystals plus some hypothetical ones; nothing is written."""
 
-    def expect(self, keywords: Sequence[str]) -> None:
-        """Prepare searches for these keywords, so that common work is done once."""
-        ...
-
     def first(self, keywords: str, limit: int) -> tuple[str, ...]:
         """Return the ids of the first `limit` crystals that memory_search would find."""
         ...

@@ -32,7 +32,6 @@ from state.document.operations import Action, Operation, Refusal, Why
 from state.document.pointer import (
     FIRST,
     MAX_POINTERS,
-    attempts,
     candidates,
     choose,
     parse_pointer,
@@ -330,8 +329,6 @@ def _with_keywords(
     found = list[tuple[CurrentLine, Operation | None, str | None]]()
     with archive.trial([*sheet.snapshot.notes, *sheet.learnt, *crystals]) as trial:
         ranked = [_ranked(crystal.text, trial) for crystal in crystals]
-        firsts = (next(attempts(words, terms(one.text)), None) for words, one in zip(ranked, crystals, strict=True))
-        trial.expect([keywords for keywords in firsts if keywords])
         pointed = [keywords for _, keywords in filter(None, (parse_pointer(one.text) for one in _pointers(sheet)))]
         search = _Search(trial, len(wanted) + MAX_POINTERS)
         for (line, operation), words, crystal in zip(wanted, ranked, crystals, strict=True):

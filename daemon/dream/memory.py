@@ -162,13 +162,10 @@ def commit_owners(store: Store, dream: Dream, reason: str, detail: str) -> Dream
     return done
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Trial:
     searched: Searched
     at: datetime
-
-    def expect(self, keywords: Sequence[str]) -> None:
-        self.searched = self.searched.expecting(keywords)
 
     def first(self, keywords: str, limit: int) -> tuple[str, ...]:
         found = search(self.searched, keywords, self.at, limit=limit, by_value=False, everything=True)

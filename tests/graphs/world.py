@@ -135,9 +135,6 @@ class Library:
         known = [self.meanings.get(text, (0.0,)) for text in texts] if self.meanings else []
         return [[sum(map(operator.mul, one, other)) for other in known] for one in known]
 
-    def expect(self, keywords: Sequence[str]) -> None:
-        """Nothing is to be prepared."""
-
     def first(self, keywords: str, limit: int) -> tuple[str, ...]:
         """Ids of the first hits."""
         self.asked.append(keywords)

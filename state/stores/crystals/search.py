@@ -9,10 +9,10 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from itertools import accumulate, combinations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from state.crystals.crystal import Crystal, Origin
 from state.crystals.duplicates import asked_word_for_word
@@ -53,10 +53,6 @@ from state.stores.vectors.embedder import Embedder
 from state.trust import Trust
 from state.zone import local
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 # Texts read per search: more than are shown, because duplicates are hidden and near ties are decided by the text.
 SHORTLIST = 40
 EVERYTHING = Filters()
@@ -85,8 +81,8 @@ def stored_aside(crystals: Iterable[Crystal], embedder: Embedder | None) -> Iter
 class Searched:
     """What is searched: the crystals of a workspace, and those `aside`, which are ranked without neighbours.
 
-    Without an embedder, or with few vectors of its model, they are searched by words alone. `ahead` are vectors of
-    coming queries. Searching only reads: `Crystals.touch` raises the access count of a hit.
+    Without an embedder, or with few vectors of its model, they are searched by words alone. Searching only reads:
+    `Crystals.touch` raises the access count of a hit.
     """
 
     crystals: Crystals
@@ -94,14 +90,6 @@ class Searched:
     index: ChromaIndex | None = None
     aside: Crystals | None = None
     zone: tzinfo = UTC
-    ahead: "Mapping[str, NDArray[np.float32]]" = field(default_factory=dict)
-
-    def expecting(self, queries: Sequence[str]) -> "Searched":
-        """Embed these coming queries in one batch, which takes a fraction of the time."""
-        if not queries or (embedder := self.usable()) is None:
-            return self
-        vectors = zip(queries, embedder.embed(queries, questions=True), strict=True)
-        return replace(self, ahead={**self.ahead, **dict(vectors)})
 
     def usable(self) -> Embedder | None:
         """Return the embedder if the store holds enough vectors of its model."""
@@ -241,9 +229,7 @@ def _ask(searched: Searched, query: str, now: datetime, embedder: Embedder | Non
     question = read_question(query, speakers, local(now, searched.zone))
     vector, scale = None, (1.0, 0.0)
     if question.words and embedder is not None:
-        vector = searched.ahead.get(question.topic)
-        if vector is None:
-            vector = embedder.embed([question.topic], questions=True).reshape(-1)
+        vector = embedder.embed([question.topic], questions=True).reshape(-1)
         scale = embedder.calibration.scale
     counts = searched.frequency(question.words)
     words = full_text.within_budget(counts)

@@ -52,16 +52,6 @@ def test_without_an_embedder_the_search_is_lexical_and_says_so(crystals: Crystal
     assert found.good
 
 
-def test_what_is_expected_is_embedded_once_and_found_as_otherwise(crystals: Crystals) -> None:
-    crystals.learn([_note("The canary was drained"), _note("Lunch at noon"), _note("The cluster is fine")])
-    queries, embedder = ["canary drained", "cluster fine"], BagOfWords()
-    otherwise = [search(_searched(crystals), query, NOW) for query in queries]
-    searched = Searched(crystals, embedder)
-    searched = searched.expecting(queries)
-    assert [search(searched, query, NOW) for query in queries] == otherwise
-    assert embedder.texts == queries
-
-
 CLUSTER = "canary cluster quartz replica"
 
 
