@@ -140,15 +140,15 @@ def _talk(store: Store, texts: Sequence[HostileText], now: datetime) -> None:
 _EVERYWHERE = """
 UPDATE items SET content = body(own(agent_id)), agent_id = label(own(agent_id)), source = label(own(agent_id)),
     tags = json_array(label(own(agent_id))), metadata = json_object(label(own(agent_id)), label(own(agent_id))),
-    relations = json_array(json_array(
-        label(own(agent_id)), label(own(agent_id)), json_object(label(own(agent_id)), label(own(agent_id))))),
+    relations = json_array(json_object('relation_type', label(own(agent_id)), 'target_element_id',
+        label(own(agent_id)), 'metadata', json_object(label(own(agent_id)), label(own(agent_id))))),
     state_reason = label(own(agent_id)), promotion_reason = label(own(agent_id)),
     promoted_to_id = iif(promoted_to_id IS NULL, NULL, label(own(agent_id))),
     record = json_object(label(own(agent_id)), label(own(agent_id)));
 INSERT INTO item_events (at, session, item, action, reason, figures) SELECT created_at, session, key,
     label(own(agent_id)), label(own(agent_id)), json_object(label(own(agent_id)), label(own(agent_id))) FROM items;
-INSERT OR IGNORE INTO sessions (id, policy, opened_at, closed_at) SELECT label(k), policy, opened_at, opened_at
-    FROM texts, (SELECT * FROM sessions ORDER BY key LIMIT 1);
+INSERT OR IGNORE INTO sessions (id, policy, config, opened_at, closed_at)
+    SELECT label(k), policy, config, opened_at, opened_at FROM texts, (SELECT * FROM sessions ORDER BY key LIMIT 1);
 INSERT OR REPLACE INTO gaps (folded, question, cause, first_at, last_at)
     SELECT folded(label(k)), line(k), cause(k), at, at FROM texts;
 INSERT INTO feelings (at, event, cause, dopamine, cortisol, oxytocin)

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from state.crystals import crystal
 from state.crystals.supersession import Cause
@@ -18,7 +18,7 @@ from state.document.document import Edit
 from state.document.operations import Action, Operation, Why
 from state.document.sections import SectionName
 from state.dream import decode_record
-from state.sessions.item import WEIGHTS, State
+from state.sessions.item import WEIGHTS, Related, State
 from state.signals import curiosity
 from state.stores.database.table import (
     OWN,
@@ -55,21 +55,6 @@ def _is_vector(vector: bytes) -> bool:
     return abs(math.hypot(*struct.unpack(f"<{len(vector) // 2}e", vector)) - 1) < _ROUNDED
 
 
-def _json(kind: type[dict[str, object]] | type[list[object]]) -> Rule:
-    def passes(text: str) -> bool:
-        read = json.loads(text)
-        texts = read.values() if isinstance(read, dict) else read
-        return isinstance(read, kind) and all(isinstance(one, str) for one in texts)
-
-    return passes
-
-
-def _are_relations(text: str) -> bool:
-    """Return whether this is a list of [type, target, metadata]."""
-    read = [(kind, target, *metadata, *metadata.values()) for kind, target, metadata in json.loads(text)]
-    return all(isinstance(text, str) for texts in read for text in texts)
-
-
 class _MetaRow(Declared, table="meta"):
     """Single values by name (see `meta`)."""
 
@@ -104,7 +89,7 @@ class SessionRow(Declared, table="sessions", indexes=("sessions_due (due_at) WHE
     key: Key = 0
     id: Annotated[str, Sql("UNIQUE")]
     policy: Code
-    config: Annotated[str, OWN, lambda text: isinstance(json.loads(text), dict)] = "{}"
+    config: Annotated[dict[str, Any], OWN]
     opened_at: datetime
     closed_at: datetime | None
     step: int = 0
@@ -134,15 +119,15 @@ class ItemRow(Declared, table="items", indexes=(
     step_index: int
     agent_id: str
     source: str
-    tags: Annotated[str, _json(list)]
-    metadata: Annotated[str, _json(dict)]
-    relations: Annotated[str, _are_relations] = "[]"  # [[type, target, metadata]], latest last
+    tags: tuple[str, ...]
+    metadata: dict[str, str]
+    relations: tuple[Related, ...]  # latest last
     state: State = State.LIVE
     state_reason: str = ""
     promoted_to_id: str | None
     promoted_at: datetime | None
     promotion_reason: Annotated[str | None, OWN]  # auto, manual
-    record: Annotated[str, _json(dict)] = "{}"  # what promotion added to the metadata
+    record: dict[str, str]  # what promotion added to the metadata
     rescue: int = 0
     pairs: Code = ""  # of archived items: see `crystals`
     dreamt_in: int | None  # the version whose dream took it in; 0: no dream has to
@@ -160,7 +145,7 @@ class ItemEventRow(Declared, table="item_events", indexes=(
     item: int | None
     action: Code
     reason: str = ""
-    figures: Annotated[str, lambda text: isinstance(json.loads(text), dict)] = "{}"
+    figures: dict[str, int | float | str]
 
 
 class CrystalRow(Declared, table="crystals", indexes=(

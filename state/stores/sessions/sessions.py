@@ -11,15 +11,15 @@ Methods that write belong in the caller's transaction.
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial, reduce
 from typing import Any
 
-from state.sessions.item import Item, Related, State, hash_of, promoted_id, tokens_of, working_id
+from state.codec import decode, encode
+from state.sessions.item import Item, State, hash_of, promoted_id, tokens_of, working_id
 from state.sessions.policies import DEFAULT, Policy, View, policy_of, settings_of
 from state.stores.crystals import full_text
-from state.stores.database.moments import to_text
 from state.stores.database.tables import ItemEventRow, ItemRow, SessionRow
 from state.stores.database.tombstones import TombstoneStore
 
@@ -98,8 +98,7 @@ class Sessions:
 
     def all(self, condition: str = "", *values: object) -> list[Session]:
         """Return the sessions that match the condition, latest first."""
-        rows = self.connection.execute(f"SELECT * FROM sessions {condition} ORDER BY key DESC", values).fetchall()
-        return [SessionRow.table.value(Session, row, config=json.loads(row["config"])) for row in rows]
+        return SessionRow.table.read(Session, self.connection, f"{condition} ORDER BY key DESC", *values)
 
     def open_ones(self, limit: int) -> list[Session]:
         """Return the open sessions that hold items, latest first."""
@@ -116,12 +115,9 @@ class Sessions:
             return known
         if not policy:
             policy, config = (known.policy, known.config) if known else (DEFAULT, config)
-        settings = json.dumps(settings_of(policy_of(policy, config)))
-        self.connection.execute(
-            "INSERT INTO sessions (id, policy, config, opened_at) VALUES (?1, ?2, ?3, ?4)"
-            " ON CONFLICT (id) DO UPDATE SET closed_at = NULL, policy = ?2, config = ?3",
-            (id_, policy, settings, to_text(now)),
-        )
+        opened = {"policy": policy, "config": settings_of(policy_of(policy, config)), "opened_at": now}
+        again = "ON CONFLICT (id) DO UPDATE SET closed_at = NULL, policy = excluded.policy, config = excluded.config"
+        SessionRow.table.add(self.connection, None, "INSERT", again, id=id_, **opened)
         (session,) = self.all("WHERE id = ?", id_)
         self.log(session, "opened", now, reason=policy)
         return session
@@ -175,8 +171,7 @@ class Sessions:
         statement = "SELECT coalesce(max(key) + 1, ?1) FROM items WHERE key >= ?1 AND key < ?1 + ?2"
         (key,) = self.connection.execute(statement, (first, SPAN)).fetchone()
         new = replace(item, seq=key - first, id=self.free_id(item.id))
-        parts = _stored({name: getattr(new, name) for name in ("tags", "metadata", "relations")})
-        ItemRow.table.add(self.connection, new, key=key, session=session.key, **parts)
+        ItemRow.table.add(self.connection, new, key=key, session=session.key, record={})
         if new.step_index > session.step:
             self.change_session(session, step=new.step_index)
         self.log(session, "added", new.created_at, new, tokens=new.token_count)
@@ -196,11 +191,11 @@ class Sessions:
         """Return what promotion added to an item's metadata."""
         statement = "SELECT record FROM items WHERE key = ?"
         (text,) = self.connection.execute(statement, (key_of(session, item),)).fetchone()
-        return dict[str, str](json.loads(text))
+        return decode(dict[str, str], text)
 
     def change(self, session: Session, item: Item, **values: Any) -> Item:  # noqa: ANN401
         """Set these columns of an item; return the item."""
-        ItemRow.table.change(self.connection, "key = ?", key_of(session, item), **_stored(values))
+        ItemRow.table.change(self.connection, "key = ?", key_of(session, item), **values)
         return replace(item, **{name: value for name, value in values.items() if hasattr(item, name)})
 
     def leave(
@@ -260,7 +255,7 @@ class Sessions:
 
     def _rename(self, names: Mapping[str, str]) -> None:
         """Replace ids of items in the relations of all items, and in what promotion recorded about them."""
-        quoted = [(json.dumps(old), json.dumps(new)) for old, new in names.items()]
+        quoted = [(encode(old), encode(new)) for old, new in names.items()]
 
         def renamed(text: str) -> str:
             return reduce(lambda left, pair: left.replace(*pair), quoted, text)
@@ -346,7 +341,7 @@ class Sessions:
         """Log what happened, when and why, without the item's words. Events are only ever added."""
         ItemEventRow.table.add(
             self.connection, None, at=now, session=session.key, item=key_of(session, item) if item else None,
-            action=action, reason=reason, figures=json.dumps(figures),
+            action=action, reason=reason, figures=figures,
         )  # fmt: skip
 
     def events(
@@ -373,19 +368,9 @@ def key_of(session: Session, item: Item) -> int:
 
 
 def _item_of(row: sqlite3.Row) -> Item:
-    relations = tuple(Related(*one) for one in json.loads(row["relations"]))
-    more = {"tags": tuple(json.loads(row["tags"])), "metadata": json.loads(row["metadata"]), "relations": relations}
-    digest = hash_of(row["content"])
-    return ItemRow.table.value(Item, row, session_id=row["session_id"], content_hash=digest, **more)
+    return ItemRow.table.value(Item, row, session_id=row["session_id"], content_hash=hash_of(row["content"]))
 
 
 def _event_of(row: sqlite3.Row) -> Event:
     seq = row["item"] % SPAN if row["item"] is not None else None
-    more = {"item": row["item_id"] or "", "figures": json.loads(row["figures"])}
-    return ItemEventRow.table.value(Event, row, seq=seq, **more)
-
-
-def _stored(values: Mapping[str, object]) -> dict[str, object]:
-    """Return an item's values as its table stores them: compound values as JSON."""
-    parts = {name: one for name, one in values.items() if isinstance(one, tuple | list | dict)}
-    return {**values} | {name: json.dumps(one, default=astuple) for name, one in parts.items()}
+    return ItemEventRow.table.value(Event, row, seq=seq, item=row["item_id"] or "")
