@@ -1,6 +1,6 @@
-"""Consolidation: takes in new input, ages crystals and finds skills, all without a model.
+"""Consolidation: takes in new input and ages crystals, all without a model.
 
-    absorb ─> embed ─> age ─> find skills ─> sweep
+    absorb ─> embed ─> age ─> sweep
 
 Each step works through its queue in batches. A batch is one short transaction that also records its completion, so
 a kill repeats at most one batch. Without new input a pass is a few look-ups, however large the store is.
@@ -27,8 +27,7 @@ from state.stores.history.memory import Memory
 class Consolidation:
     """What one pass did.
 
-    `skills`: how many there are, or None if they were not recomputed; `problems`: messages for a person.
-    `complete` is false if the pass was stopped; the next one does the rest.
+    `problems`: messages for a person. `complete` is false if the pass was stopped; the next one does the rest.
     """
 
     notes: int = 0
@@ -37,16 +36,13 @@ class Consolidation:
     vectors: int = 0
     archived: int = 0
     frozen: int = 0
-    skills: int | None = None
     problems: tuple[str, ...] = ()
     complete: bool = True
 
     @property
     def changed(self) -> bool:
-        """Return whether the pass took in, moved or recomputed anything."""
-        counts = (self.notes, self.turns, self.working, self.vectors)
-        moved = (self.archived, self.frozen)
-        return any(counts) or any(moved) or self.skills is not None
+        """Return whether the pass took in or moved anything."""
+        return any((self.notes, self.turns, self.working, self.vectors, self.archived, self.frozen))
 
 
 def consolidate(store: Store, now: datetime, stop: Callable[[], bool] = lambda: False) -> Consolidation:
@@ -62,7 +58,6 @@ def consolidate(store: Store, now: datetime, stop: Callable[[], bool] = lambda: 
     vectors = embed_waiting(store, stop) if store.crystals.vectors.waiting()[0] else 0
     tell(store, stop)
     archived, frozen = _age(store.memory, store.crystals, now, stop)
-    skills = None if stop() else store.skills.refresh()
     propose_agreements(store, now)
     sweep(store, now)
     return Consolidation(
@@ -72,7 +67,6 @@ def consolidate(store: Store, now: datetime, stop: Callable[[], bool] = lambda: 
         vectors=vectors,
         archived=archived,
         frozen=frozen,
-        skills=skills,
         problems=absorbed.problems,
         complete=not stop(),
     )

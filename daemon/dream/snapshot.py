@@ -346,7 +346,7 @@ def _is_open(store: Store, question: str, lines: Sequence[CurrentLine], now: dat
 def _skills(store: Store, now: datetime) -> list[Evidence]:
     return [
         Evidence("", Kind.SKILL, str(skill), skill.confidence, Trust.AGENT, now)
-        for skill in store.skills.known(MAX_SKILLS)
+        for skill in store.skills.found()[:MAX_SKILLS]
     ]
 
 

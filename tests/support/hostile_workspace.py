@@ -29,7 +29,6 @@ from state.errors import UsageError
 from state.scratch import Note, plain_text
 from state.signals.curiosity import Cause
 from state.stores.database.connection import transaction
-from state.stores.database.meta import Meta
 from state.stores.database.moments import to_text
 from state.stores.database.table import packed, unpacked
 from state.stores.disk.workspace import Workspace
@@ -153,8 +152,6 @@ INSERT OR REPLACE INTO gaps (folded, question, cause, first_at, last_at)
     SELECT folded(label(k)), line(k), cause(k), at, at FROM texts;
 INSERT INTO feelings (at, event, cause, dopamine, cortisol, oxytocin)
     SELECT at, iif(k % 2, label(k), 'reward'), line(k), .1, .1, .1 FROM texts;
-DELETE FROM skills;
-INSERT INTO skills SELECT k, line(k), .9, 9, 3 FROM texts;
 INSERT OR IGNORE INTO tombstones (text, at) SELECT 'deleted ' || line(k), at FROM texts;
 INSERT INTO dreams (id, started_at, ended_at, reason, outcome, detail)
     SELECT label(k), started, at, label(k), iif(k % 3, iif(k % 3 = 1, 'rejected', 'skipped'), 'failed'), line(k)
@@ -211,8 +208,6 @@ def _fill(connection: sqlite3.Connection, texts: Sequence[HostileText], now: dat
         "INSERT INTO supersessions VALUES (?, ?, 'owner', 'owner', NULL, ?, NULL)",
         [(older, newer, to_text(now)) for older, newer in zip(keys[::3], keys[1::3], strict=False)],
     )
-    meta = Meta(connection)
-    meta.put("skills_found_at", meta.get("tasks_added") or "0")
 
 
 def _reviews(store: Store, texts: Sequence[HostileText], now: datetime) -> None:

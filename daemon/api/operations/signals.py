@@ -143,19 +143,18 @@ def dismiss_question(
 
 @dataclass(frozen=True, slots=True)
 class SkillTable:
-    """The skills of the last pass, most confident first; `total` is None before the first pass."""
+    """The skills, most confident first."""
 
     skills: tuple[EmergingSkill, ...]
-    total: int | None
+    total: int
 
 
 @operation("skills", reads=True)
 def skills(access: WorkspaceAccess, limit: Limit = 50) -> SkillTable:
     """Return the emerging skills: tasks that came back in different sessions."""
     with access.read() as store:
-        shown = store.shown
-        found = tuple(replace(one, pattern=shown(one.pattern)) for one in store.skills.listed(limit))
-        return SkillTable(found, store.skills.count())
+        found, shown = store.skills.found(), store.shown
+        return SkillTable(tuple(replace(one, pattern=shown(one.pattern)) for one in found[:limit]), len(found))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 from state.crystals.crystal import (
     DREAMT,
-    TASKS,
     Crystal,
     Lifecycle,
     Origin,
@@ -28,7 +27,7 @@ from state.crystals.crystal import (
 )
 from state.crystals.duplicates import are_one_memory, canonical, with_duplicate
 from state.stores.crystals import full_text
-from state.stores.crystals.vectors import CrystalVectors, expect_skills
+from state.stores.crystals.vectors import CrystalVectors
 from state.stores.database.connection import transaction
 from state.stores.database.meta import Meta
 from state.stores.database.moments import from_text, optional_text, to_text
@@ -208,10 +207,7 @@ class Crystals:
 
     def _occur(self, key: int, crystal: Crystal) -> None:
         at = {"session": crystal.session, "position": crystal.position, "at": crystal.created_at}
-        how = "INSERT OR IGNORE"
-        occurred = OccurrenceRow.table.add(self.connection, crystal.source, how, crystal=key, **at)
-        if occurred.rowcount and crystal.kind in TASKS:
-            expect_skills(self.connection)
+        OccurrenceRow.table.add(self.connection, crystal.source, "INSERT OR IGNORE", crystal=key, **at)
 
     def remove(self, ids: Iterable[str]) -> list[str]:
         """Delete these crystals from every table and from the full-text index; return the ids that existed.

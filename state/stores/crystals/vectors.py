@@ -9,7 +9,6 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from state.crystals.crystal import TASKS
 from state.stores.crystals.nearest import Nearest, cosines, to_matrix
 from state.stores.database.connection import transaction
 from state.stores.database.meta import Meta
@@ -22,12 +21,10 @@ if TYPE_CHECKING:
 
 BATCH = 256
 MODEL = "embedding_model"
-# In `meta`: how many tasks or vectors of tasks were added so far.
-TASKS_ADDED = "tasks_added"
 _METADATA = ("origin", "kind", "speaker", "session", "created_at")
 _TO_EMBED = "SELECT key FROM crystals WHERE vector IS NULL ORDER BY key"
 _PENDING = f"""
-SELECT key, digest, context, text, kind FROM crystals
+SELECT key, digest, context, text FROM crystals
 WHERE key IN (SELECT * FROM ({_TO_EMBED} DESC LIMIT ?)) OR key IN (SELECT * FROM ({_TO_EMBED} LIMIT ?))
 """
 _UNEMBEDDED = "SELECT count(*) FROM crystals WHERE vector IS NULL"
@@ -50,11 +47,6 @@ def index_state(connection: sqlite3.Connection) -> IndexState:
 def put_index_state(connection: sqlite3.Connection, state: IndexState) -> None:
     """Write the single row of `index_state`, within the caller's transaction if there is one."""
     connection.execute("INSERT OR REPLACE INTO index_state VALUES (1, ?, ?)", state)
-
-
-def expect_skills(connection: sqlite3.Connection) -> None:
-    """Make the next pass look for skills, because a task or its vector was written. In the caller's transaction."""
-    Meta(connection).count(TASKS_ADDED)
 
 
 class CrystalVectors:
@@ -115,8 +107,6 @@ class CrystalVectors:
                 connection.executemany(
                     "UPDATE crystals SET vector = ? WHERE key = ? AND digest = ? AND context = ?", kept
                 )
-                if any(row["kind"] in TASKS for row in rows):
-                    expect_skills(connection)
 
     # ------------------------------------------------------------ ChromaDB
 

@@ -226,16 +226,6 @@ class SupersessionRow(Declared, table="supersessions", key="older, newer", index
     undone_at: datetime | None = None  # when the owner took it back, so that it is not found again
 
 
-class SkillRow(Declared, table="skills"):
-    """Recurring tasks as the last pass found them; the most confident is at place 0."""
-
-    place: Annotated[int, PRIMARY]
-    pattern: str
-    confidence: float
-    occurrences: int
-    sessions: int
-
-
 class _ToIndex(Declared, table="to_index"):
     """Crystals that ChromaDB may hold differently: new, changed and deleted ones. Triggers add a row per change."""
 

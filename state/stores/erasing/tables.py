@@ -20,7 +20,6 @@ from state.sessions.item import State
 from state.sessions.policies import FORGOTTEN
 from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
-from state.stores.crystals.vectors import expect_skills
 from state.stores.database.table import Layout, layouts_of, packed, unpacked
 from state.stores.database.tables import REST, content_of
 from state.stores.erasing.plan import Erasure
@@ -77,8 +76,6 @@ def erase(connection: sqlite3.Connection, erasure: Erasure, now: datetime) -> Co
         connection.execute(trigger["sql"])
     if any(changed.values()):  # what a model was told and said may quote a part of it
         connection.execute("UPDATE calls SET request = '', reply = ''")
-    if changed["crystals"]:
-        expect_skills(connection)
     if changed["items"]:
         full_text.rebuild(connection, "cold_words")
     return Counter({f"state.db: {name}": count for name, count in changed.items() if count})

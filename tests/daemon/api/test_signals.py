@@ -1,6 +1,7 @@
 """Open questions, skills, hormones over time and what stays forgotten, as tables."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, utc_now
 from daemon.workspace.vector_index import Embedding
-from state.crystals.crystal import Crystal, Origin
+from state.crystals.crystal import Crystal, Kind, Origin
 from state.forgetting.cutting import Cut
 from state.signals.curiosity import Cause
 from state.signals.hormones import BASELINES, Feeling, resting
@@ -162,11 +163,13 @@ def test_what_stays_forgotten_is_told_without_its_words(access: LocalAccess, sto
 
 def test_a_forgotten_text_is_in_no_table(access: LocalAccess, store: Store) -> None:
     store.crystals.learn([Crystal("Which falcon nests in the old tower is known", Origin.SESSION, NOW)])
+    task = Crystal("Count what the falcon laid in the old tower", Origin.SESSION, NOW, Kind.TASK_PATTERN)
+    days = (NOW - timedelta(days=day) for day in range(3))
+    store.crystals.learn(replace(task, created_at=at, session=str(at)) for at in days)
     store.questions.raise_("Where does the falcon nest in the old tower?", Cause.QUESTION, NOW)
     feelings = store.feelings
     feelings.feel([Feeling.REWARD], "the falcon nests in the old tower", utc_now())
     with transaction(store.connection) as connection:
-        connection.execute("INSERT INTO skills VALUES (0, 'falcon nests in the old tower', .5, 3, 2)")
         connection.execute("INSERT INTO tombstones VALUES ('the falcon nests in the old tower', ?)", (to_text(NOW),))
     tables: dict[str, dict[str, int]] = {
         "crystals": {},

@@ -61,7 +61,7 @@ def dreamt(workspace: Workspace, *notes: str, rules: DreamSection | None = None,
 
 
 def live(store: Store, more: Mapping[str, str]) -> None:
-    """Put crystals, a superseded one, questions, feelings and a skill into a store."""
+    """Put crystals, a superseded one, questions and feelings into a store."""
     store.crystals.learn(
         [*TURNS, Crystal("Ada likes animals.", Origin.DREAM, NOW, parents=(CAT.id,), importance=0.9)]
     )
@@ -72,6 +72,3 @@ def live(store: Store, more: Mapping[str, str]) -> None:
     for question, cause in more.items():
         store.questions.raise_(question, Asked(cause), NOW - timedelta(hours=1))
     store.feelings.feel([Feeling.ERROR], "the <b>build</b> broke", NOW - timedelta(hours=2))
-    with transaction(store.connection) as connection:
-        connection.execute("INSERT INTO skills VALUES (0, 'rotate the <i>certificates</i>', .55, 7, 3)")
-        connection.execute("INSERT INTO meta VALUES ('skills_found_at', '1')")

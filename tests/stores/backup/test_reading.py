@@ -45,14 +45,14 @@ OTHER_SCHEMAS = (
     ),
     "DROP INDEX crystals_by_kind",
     "DROP TRIGGER item_events_stay",
-    *(f"DROP TABLE {table}" for table in ("skills", "files", "manifest")),
+    *(f"DROP TABLE {table}" for table in ("notes", "files", "manifest")),
 )
 HALF_FORGOTTEN = '{"targets": [["tea"]], "cut": "sentences", "kept": [], "crystals": [], "keywords": []}'
 
 
 def test_a_trigger_with_a_tables_name_is_another_schema(archive: Path, importer: Importer, tmp_path: Path) -> None:
     """A table and a trigger may have one name: both are looked at, whichever comes last."""
-    for name in ("skills", "words_data"):
+    for name in ("to_index", "words_data"):
         hidden = f"CREATE TRIGGER {name} AFTER INSERT ON crystals BEGIN DELETE FROM lines; END"  # noqa: S608
         again = f"UPDATE sqlite_master SET rowid = 10000 WHERE type = 'table' AND name = '{name}'"  # noqa: S608
         for statements in ((hidden,), (hidden, again)):
@@ -248,7 +248,7 @@ def test_what_was_read_outside_the_workspace_is_nobodys_here(archive: Path, tmp_
         ("DROP TABLE lines; CREATE VIEW lines AS SELECT * FROM crystals", ""),
         ("INSERT INTO crystals (text) VALUES ('a text with nothing else')", "NOT NULL"),
         ("DROP TABLE crystals", f"its tables are not those of schema {schema.FIRST_SCHEMA}"),
-        ("INSERT INTO skills VALUES (7, x'00', 'y', 'z', 3)", "skills hold what they cannot hold"),
+        ("INSERT INTO shown_inputs VALUES ('x', 'y', 3)", "shown_inputs hold what they cannot hold"),
     ],
 )
 def test_an_archive_of_an_earlier_release_is_brought_to_this_one_unless_its_rows_are_others(

@@ -273,7 +273,7 @@ def test_the_same_words_in_three_sessions_are_one_crystal_and_a_skill(crystals: 
     crystals.learn(replace(TASK, session=day, created_at=AT + timedelta(days=int(day))) for day in "012")
     crystals.learn([replace(TASK, session="a copy of 0")])  # at the same time
     assert crystals.count() == 1
-    (skill,) = Skills(crystals.connection, crystals.vectors).known(5)
+    (skill,) = Skills(crystals.connection, crystals.vectors).found()
     assert (skill.occurrences, skill.sessions) == (3, 3)
 
 
@@ -281,9 +281,7 @@ def test_one_task_that_is_searched_often_is_no_skill(crystals: Crystals) -> None
     crystals.learn([TASK])
     for hour in range(40):
         crystals.touch([TASK.id], AT + timedelta(hours=hour))
-    skills = Skills(crystals.connection, crystals.vectors)
-    assert skills.refresh() == 0
-    assert skills.known(5) == []
+    assert Skills(crystals.connection, crystals.vectors).found() == []
 
 
 # The same work on three days, as an agent notes it.
@@ -311,7 +309,7 @@ def test_a_skill_is_found_in_notes_in_nine_languages(crystals: Crystals, languag
         Crystal(text, Origin.SCRATCH, AT + timedelta(days=day), salience(text, Trust.AGENT).kind)
         for day, text in enumerate(DEEDS[language])
     )
-    (skill,) = Skills(crystals.connection, crystals.vectors).known(5)
+    (skill,) = Skills(crystals.connection, crystals.vectors).found()
     assert skill.sessions >= 2
     assert skill.pattern.rstrip(".。") in {text.rstrip(".。") for text in DEEDS[language]}
 
