@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from state.stores.crystals.crystals import Crystals
 from state.stores.vectors.calibration import Calibration
+from state.stores.vectors.chroma import VectorIndex
 from state.text.words import content_terms
 
 
@@ -33,8 +34,8 @@ class BagOfWords:
         return np.asarray(total / np.linalg.norm(total), dtype=np.float32)
 
 
-class ListIndex:
-    """A brute-force index over all vectors it was given."""
+class ListIndex(VectorIndex):
+    """A brute-force index over all vectors it was given, without files."""
 
     def __init__(self) -> None:
         self.vectors: dict[str, NDArray[np.float32]] = {}

@@ -7,9 +7,10 @@ does not hold yet, so both ways give the same results.
 import json
 import sqlite3
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from state.errors import StorageError
+from state.stores.vectors.chroma import VectorIndex
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,14 +34,6 @@ _TOLERANCE = 1e-2  # between two ways to compute a cosine
 _LISTED = "IN (SELECT value FROM json_each(?))"
 
 
-class ChromaIndex(Protocol):
-    """An approximate index beside state.db, such as `state.stores.vectors.chroma.VectorIndex`."""
-
-    failed: bool
-
-    def nearest(self, vector: "NDArray[np.float32]", k: int) -> list[tuple[str, float]]: ...
-
-
 class Nearest:
     """Compares a vector with those of one workspace."""
 
@@ -54,7 +47,7 @@ class Nearest:
         k: int,
         condition: str = "",
         values: Sequence[object] = (),
-        index: ChromaIndex | None = None,
+        index: VectorIndex | None = None,
     ) -> dict[int, float]:
         """Return the k nearest rows to this vector with their cosines, nearest first.
 
@@ -92,20 +85,16 @@ class Nearest:
         import numpy as np
 
         room = np.empty(_ROWS_AT_ONCE * width, np.int32)
+        is_kept = not among and self._rows("SELECT coalesce(max(key), 0) FROM crystals")[0][0] <= _KEPT_UP_TO
+        for keys, blob in self._all_stored(width) if is_kept else self._stored(among, values, width):
+            yield keys, widen(blob, room).reshape(len(keys), width)
+
+    def _all_stored(self, width: int) -> "list[Stored]":
+        """Return every vector, from memory if state.db has not changed."""
         mark = (self._rows("PRAGMA data_version")[0][0], self._connection.total_changes)
-        if among or self._kept is None or self._kept[0] != mark:
-            self._kept = None
-            kept: list[Stored] = []
-            is_kept = not among and self._rows("SELECT coalesce(max(key), 0) FROM crystals")[0][0] <= _KEPT_UP_TO
-            for keys, blob in self._stored(among, values, width):
-                yield keys, widen(blob, room).reshape(len(keys), width)
-                if is_kept:
-                    kept.append((keys, blob))
-            if is_kept:
-                self._kept = (mark, kept)
-        else:
-            for keys, blob in self._kept[1]:
-                yield keys, widen(blob, room).reshape(len(keys), width)
+        if self._kept is None or self._kept[0] != mark:
+            self._kept = (mark, list(self._stored("", (), width)))
+        return self._kept[1]
 
     def _stored(self, among: str, values: Sequence[object], width: int) -> "Iterator[Stored]":
         import numpy as np
@@ -120,7 +109,7 @@ class Nearest:
 
     def _by_index(
         self,
-        index: ChromaIndex,
+        index: VectorIndex,
         vector: "NDArray[np.float32]",
         k: int,
         condition: str,

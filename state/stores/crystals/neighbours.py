@@ -58,12 +58,13 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sought:
-    """What a search looks for in texts: the words and the vector of its question.
+    """What a search looks for in texts: its query as it was read, the words and the vector.
 
     `shares` holds the weights of `words`, then those of words that occur nowhere. `scale` is the slope and shift of
     the embedder's calibration, `zone` the owner's. `texts` counts what is searched.
     """
 
+    query: str
     question: Question
     words: Sequence[str]
     shares: Sequence[float]

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from state.crystals.crystal import Crystal, Origin
 from state.crystals.duplicates import asked_word_for_word
-from state.search.query import Question, asks_again, cuts_of, names_in, read_question
+from state.search.query import asks_again, cuts_of, names_in, read_question
 from state.search.ranking import (
     ANSWERED,
     CANDIDATES,
@@ -44,11 +44,11 @@ from state.signals.hormones import Hormones, asks_for_hormones, is_hormone_event
 from state.stores.crystals import full_text
 from state.stores.crystals.beneath import Lines, lines_of, told_beneath
 from state.stores.crystals.crystals import Crystals
-from state.stores.crystals.nearest import ChromaIndex
 from state.stores.crystals.neighbours import Sought, read_rows, signals_alone, signals_of
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.moments import optional_text
 from state.stores.database.opening import memory_database
+from state.stores.vectors.chroma import VectorIndex
 from state.stores.vectors.embedder import Embedder
 from state.trust import Trust
 from state.zone import local
@@ -87,7 +87,7 @@ class Searched:
 
     crystals: Crystals
     embedder: Embedder | None = None
-    index: ChromaIndex | None = None
+    index: VectorIndex | None = None
     aside: Crystals | None = None
     zone: tzinfo = UTC
 
@@ -193,21 +193,13 @@ def rank_of(searched: Searched, keywords: str, crystal_id: str, now: datetime, w
 
 def candidates(searched: Searched, query: str, now: datetime) -> list[tuple[Crystal, Signals]]:
     """Return the candidates of a search with their signals; duplicates are not hidden."""
-    asked = _ask(searched, query, now, searched.usable())
-    signals, _ = _candidates(searched, asked, CANDIDATES, EVERYTHING)
+    sought = _ask(searched, query, now, searched.usable())
+    signals, _ = _candidates(searched, sought, CANDIDATES, EVERYTHING)
     best = _shortlist(matches_of(signals), CANDIDATES)
     return [(crystal, signals[key]) for key, crystal in searched.crystals.by_keys(best).items()]
 
 
 # --- what is asked
-
-
-class _Asked(NamedTuple):
-    """A query as it was read, and what is sought in texts."""
-
-    query: str
-    question: Question
-    sought: Sought
 
 
 def _split(query: str, embedder: Embedder | None) -> tuple[str, ...]:
@@ -220,7 +212,7 @@ def _split(query: str, embedder: Embedder | None) -> tuple[str, ...]:
     return cuts[alike.index(min(alike))] if min(alike) < APART else ()
 
 
-def _ask(searched: Searched, query: str, now: datetime, embedder: Embedder | None) -> _Asked:
+def _ask(searched: Searched, query: str, now: datetime, embedder: Embedder | None) -> Sought:
     # Keep only names of speakers. "!" is the character after the blank, so the range holds the name itself and
     # names that continue with a blank.
     statement = "SELECT 1 FROM crystals WHERE speaker <> '' AND speaker BETWEEN ?1 AND ?1 || '!' LIMIT 1"
@@ -235,17 +227,17 @@ def _ask(searched: Searched, query: str, now: datetime, embedder: Embedder | Non
     words = full_text.within_budget(counts)
     every = [counts[word] for word in words] + [0 for count in counts.values() if not count]
     texts = searched.crystals.newest() + (searched.aside.newest() if searched.aside else 0)
-    return _Asked(query, question, Sought(question, words, shares(every, texts), vector, scale, searched.zone, texts))
+    return Sought(query, question, words, shares(every, texts), vector, scale, searched.zone, texts)
 
 
 # --- what is found
 
 
 def _candidates(
-    searched: Searched, asked: _Asked, limit: int, filters: Filters
+    searched: Searched, sought: Sought, limit: int, filters: Filters
 ) -> tuple[dict[int, Signals], float | None]:
     """Return the signals of the best rows of both indexes and what is around, and the cosine of unrelated texts."""
-    crystals, sought, wanted, allowed = searched.crystals, asked.sought, max(CANDIDATES, limit), condition(filters)
+    crystals, wanted, allowed = searched.crystals, max(CANDIDATES, limit), condition(filters)
     rows = set(full_text.nearest(crystals.connection, sought.words, wanted, *allowed))
     if sought.vector is None:
         return signals_of(crystals, sought, rows, *allowed), None
@@ -258,19 +250,19 @@ def _shortlist(matches: Mapping[int, float], limit: int) -> list[int]:
     return sorted(matches, key=lambda key: -matches[key])[: max(SHORTLIST, 4 * limit)]
 
 
-def _look(searched: Searched, asked: _Asked, wish: _Wish) -> _Found:
+def _look(searched: Searched, sought: Sought, wish: _Wish) -> _Found:
     """Return the best candidates without hidden duplicates and, unless they are asked for, hormone events."""
-    signals, usual = _candidates(searched, asked, wish.limit, wish.filters)
+    signals, usual = _candidates(searched, sought, wish.limit, wish.filters)
     matches = matches_of(signals)
-    looked = Looked.at(matches.values(), asked.sought.texts)
+    looked = Looked.at(matches.values(), sought.texts)
     best = searched.crystals.by_keys(_shortlist(matches, wish.limit))
-    shown = _without_duplicates(searched.crystals, asked.query, best, {key: matches[key] for key in best})
-    hits = _find_aside(searched.aside, asked.sought, wish.now) if searched.aside is not None else {}
+    shown = _without_duplicates(searched.crystals, sought.query, best, {key: matches[key] for key in best})
+    hits = _find_aside(searched.aside, sought, wish.now) if searched.aside is not None else {}
     hits |= {
         best[key].id: Hit(best[key], 0.0, age_days(best[key], wish.now), signals=signals[key], match=match)
         for key, match in shown.items()
     }
-    if wish.by_value and not asks_for_hormones(asked.query):
+    if wish.by_value and not asks_for_hormones(sought.query):
         hits = {id_: hit for id_, hit in hits.items() if not is_hormone_event(hit.crystal.text)}
     return _Found(best, hits, usual, looked)
 
@@ -348,31 +340,28 @@ def _score(hit: Hit, usual: float | None) -> float:
 # --- in which order
 
 
-def _answers(searched: Searched, asked: _Asked, wish: _Wish) -> _Answers:
+def _answers(searched: Searched, sought: Sought, wish: _Wish) -> _Answers:
     """Return the answers to a question or to one part of it."""
-    query, crystals, by_value, until = asked.query, searched.crystals, wish.by_value, wish.filters.until
-    found = _look(searched, asked, wish)
+    query, crystals, by_value, until = sought.query, searched.crystals, wish.by_value, wish.filters.until
+    found = _look(searched, sought, wish)
     lines = lines_of(crystals.connection, found.hits if by_value else (), until)
     hits = _answers_first(query, _as_lines(searched, found.hits, lines, wish), found.usual)
     keys = crystals.keys(hits)
     arrived = sorted(hits.values(), key=lambda hit: keys.get(hit.crystal.id, 0))
     ranked = order(((hit.crystal, hit.match) for hit in arrived), wish.now, wish.hormones)
-    best, current, over, answered = [one for one, _ in ranked], dict[str, Crystal](), frozenset[str](), 0
+    best, current, answered = [one for one, _ in ranked], dict[str, Crystal](), 0
+    gone: dict[str, list[Crystal]] = {}
     if by_value and not (ranked and asked_word_for_word(query, best[0].text)):
-        wanted = wanted_by(query, asked.question.periods, searched.zone)
+        wanted = wanted_by(query, sought.question.periods, searched.zone)
         if not wish.everything:
             least = CUT * ranked[0][1] if ranked else 0.0
             answered = sum(one.id in lines.answered and match >= least for one, match in ranked)
             ranked = [one for one in ranked if one[0].id not in lines.answered]
         # Only values known to hold are added; nothing else may push a result out.
         best, current = _by_value(crystals, ranked[: wish.limit], lines, wanted, wish.filters)
-        over = frozenset() if wish.everything else _superseded_ones(query, best, current, wanted)
+        gone = {} if wish.everything else _superseded_ones(query, best, current, wanted)
     closest = max((_score(hits[one.id], found.usual) for one in best[: wish.limit] if one.id in hits), default=0.0)
-    gone = defaultdict[str, list[Crystal]](list)
-    for one in best:
-        if one.id in over:
-            gone[current[one.id].id].append(one)
-    answers = list[Hit]()
+    answers, over = list[Hit](), {one.id for those in gone.values() for one in those}
     for one in [one for one in best if one.id not in over][: wish.limit]:
         hit = hits.get(one.id) or Hit(one, 0.0, age_days(one, wish.now))
         by_meaning = found.usual is not None
@@ -447,20 +436,18 @@ def _count_likely(hits: Sequence[Hit], *, is_answered: bool, few: bool) -> int:
 
 def _superseded_ones(
     query: str, best: Sequence[Crystal], current: Mapping[str, Crystal], wanted: Wanted
-) -> frozenset[str]:
-    """Return the results that another one supersedes, unless the question is about what held before.
+) -> dict[str, list[Crystal]]:
+    """Return the results that another one supersedes, by its id, unless the question is about what held before.
 
     A text whose own words were asked for is shown.
     """
-    there = {one.id for one in best}
-    return frozenset(
-        one.id
-        for one in best
-        if (now := current.get(one.id)) is not None
-        and now.id in there
-        and wanted.is_newer(one, now)
-        and not asked_word_for_word(query, one.text)
-    )
+    there, found = {one.id for one in best}, defaultdict[str, list[Crystal]](list)
+    for one in best:
+        if (now := current.get(one.id)) is None or now.id not in there:
+            continue
+        if wanted.is_newer(one, now) and not asked_word_for_word(query, one.text):
+            found[now.id].append(one)
+    return found
 
 
 def condition(filters: Filters) -> tuple[str, tuple[object, ...]]:
