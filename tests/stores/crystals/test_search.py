@@ -13,6 +13,7 @@ from state.signals.hormones import Hormones
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.search import Searched, candidates, rank_of, search, stored_aside
 from state.stores.database.opening import memory_database
+from state.stores.vectors.calibration import Calibration
 from state.trust import Trust
 from tests.support.in_memory import BagOfWords, ListIndex
 from tests.support.long_variants import examples
@@ -50,6 +51,17 @@ def test_without_an_embedder_the_search_is_lexical_and_says_so(crystals: Crystal
     assert _texts(found) == ["The canary was drained"]
     assert found.arms == ("lexical",)
     assert found.good
+
+
+def test_a_search_has_cosines_on_the_scale_of_its_models_calibration(crystals: Crystals) -> None:
+    crystals.learn([_note("The canary was drained")])
+    embedder, found = BagOfWords(), list[float]()
+    crystals.vectors.embed_pending(embedder)
+    for scale in ((1.0, 0.0), (0.5, 0.1)):
+        embedder.calibration = Calibration(scale=scale)
+        ((_, signals),) = candidates(Searched(crystals, embedder), "the canary of the harbour", NOW)
+        found.append(signals.cosine)
+    assert found[1] == pytest.approx(0.5 * found[0] + 0.1) != found[0]
 
 
 CLUSTER = "canary cluster quartz replica"
