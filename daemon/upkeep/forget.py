@@ -23,7 +23,7 @@ from daemon.workspace.stores import Store
 from state.errors import StorageError
 from state.forgetting.known import RECOGNISED, Target
 from state.stores.database.connection import transaction
-from state.stores.database.copies import broken_page, delete_copies
+from state.stores.database.copies import broken_page
 from state.stores.database.tombstones import TombstoneStore
 from state.stores.disk.disk import LONGEST_LOG
 from state.stores.erasing import files
@@ -204,7 +204,7 @@ def _erase_others(store: Store, plan: Plan) -> None:
     files.erase_others(workspace, disk, erasure, Needles(erasure.sought, plan.surfaces))
     Originals(workspace).erase(lambda one: erasure.holds(one.text))
     files.empty_folder(disk, workspace.checkpoints)
-    delete_copies(workspace.database, disk)  # copied again once the text and the plan are gone
+    files.empty_folder(disk, workspace.copies)  # copied again once the text and the plan are gone
     store.index.drop(store.crystals)  # ChromaDB's own deletes leave the text in its files
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from state.errors import StorageError
 from state.stores.database.connection import explained, open_unmigrated
-from state.stores.disk.disk import TEMPORARY, Disk, below
+from state.stores.disk.disk import TEMPORARY, Disk
 from state.stores.disk.syscalls import storage_errors
 
 KEPT = 2
@@ -140,19 +140,6 @@ def clear_damaged(database: Path, disk: Disk) -> None:
     """Remove the mark that the database was damaged, because it is sound again."""
     if os.path.lexists(mark := copies_folder(database) / _DAMAGED):
         disk.remove(mark)
-
-
-def delete_copies(database: Path, disk: Disk) -> int:
-    """Delete every copy, including partial ones; return the number of files. A symbolic link is itself deleted."""
-    folder = copies_folder(database)
-    if folder.is_symlink() or not folder.is_dir():
-        disk.remove(folder)
-        return 0
-    with storage_errors(folder):
-        files = [path for path in below(folder) if not path.is_dir() or path.is_symlink()]
-    for path in files:
-        disk.remove(path)
-    return len(files)
 
 
 def _give_name(disk: Disk, temporary: Path, folder: Path) -> Path:

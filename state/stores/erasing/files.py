@@ -99,7 +99,10 @@ def count_in_other(disk: Disk, path: Path, erasure: Erasure, needles: Needles) -
 
 
 def empty_folder(disk: Disk, folder: Path) -> None:
-    """Delete everything in the folder; links are deleted themselves."""
+    """Delete everything in the folder; links are deleted themselves, as is what has its place."""
+    if folder.is_symlink() or not folder.is_dir():
+        disk.remove(folder)
+        return
     with storage_errors(folder):
         for path in sorted(below(folder), reverse=True):
             if path.is_dir() and not path.is_symlink():
