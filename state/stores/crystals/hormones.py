@@ -35,11 +35,10 @@ class Feelings:
 
     def levels(self, now: datetime) -> Hormones:
         """Return the hormone levels at this moment."""
-        last = self._events("TRUE ORDER BY key DESC LIMIT 1")
-        return self._decayed(last[0] if last else None, now)
+        return self._decayed(self._events("TRUE ORDER BY key DESC LIMIT 1"), now)
 
-    def _decayed(self, last: Felt | None, now: datetime) -> Hormones:
-        return decayed(last.after, now, self.baselines) if last else resting(now, self.baselines)
+    def _decayed(self, last: Sequence[Felt], now: datetime) -> Hormones:
+        return decayed(last[0].after, now, self.baselines) if last else resting(now, self.baselines)
 
     def feel(self, feelings: Sequence[Feeling], cause: str, now: datetime) -> tuple[Hormones, tuple[Hormone, ...]]:
         """Apply these events; return the new levels and the hormones that have just risen above 0.7."""
@@ -51,23 +50,13 @@ class Feelings:
         return after, spikes(before, after)
 
     def levels_at(self, moments: Sequence[datetime]) -> list[Hormones]:
-        """Return the levels at each of these ascending moments, decayed from the last event before it.
+        """Return the levels at each of these moments, decayed from the last event before it.
 
         The last event is the one written last, as in `levels`, because transcripts may report an event late.
         """
-        if not moments:
-            return []
-        found = list[Hormones]()
-        before = self._events("at <= ? ORDER BY key DESC LIMIT 1", to_text(moments[0]))
-        span = to_text(moments[0]), to_text(moments[-1])
-        later = self._events("at > ? AND at <= ? ORDER BY at DESC, key DESC", *span)
-        last = before[0] if before else None
-        for moment in moments:
-            while later and later[-1].after.at <= moment:
-                event = later.pop()
-                last = max(filter(None, (last, event)), key=lambda one: one.key)
-            found.append(self._decayed(last, moment))
-        return found
+        # The plus keeps SQLite from sorting all earlier events: the latest are read, back to one before the moment.
+        before = "+at <= ? ORDER BY key DESC LIMIT 1"
+        return [self._decayed(self._events(before, to_text(moment)), moment) for moment in moments]
 
     def events(self, since: datetime, until: datetime, limit: int) -> tuple[list[Felt], int]:
         """Return at most `limit` events between these moments, latest first, and how many there are."""
