@@ -170,33 +170,33 @@ def strength(crystal: Crystal, now: datetime) -> float:
     if crystal.lifecycle is Lifecycle.FROZEN:
         return crystal.importance
     since = crystal.last_accessed_at or crystal.created_at
-    return _left(crystal.importance, crystal.accesses, crystal.valence, now - since)
+    return _left(crystal, now - since)
 
 
-def faded_at(importance: float, accesses: int, valence: float, since: datetime) -> datetime | None:
-    """Return the first microsecond at which the strength is below FADED_STRENGTH, if last accessed at `since`.
+def fades_at(crystal: Crystal) -> datetime | None:
+    """Return the first microsecond at which the strength is below FADED_STRENGTH, unless the crystal is frozen.
 
     `strength` solved for the age: 16 d / (1 - |v| 0.5) * log2(importance * (1 - e^(-0.2 (n+1))) / 0.01).
-    None if that is beyond the calendar.
+    None: never, or beyond the calendar.
     """
-    fresh = _left(importance, accesses, valence, timedelta(0))
+    since, fresh = crystal.last_accessed_at or crystal.created_at, _left(crystal, timedelta(0))
     if fresh < FADED_STRENGTH:
         return since
-    days = HALF_LIFE_DAYS / _held(valence) * math.log2(fresh / FADED_STRENGTH)
     try:
+        days = HALF_LIFE_DAYS / _held(crystal.valence) * math.log2(fresh / FADED_STRENGTH)
         age = timedelta(days=days) - 2 * timedelta.resolution
         # The logarithm is inexact in its last digits; the formula itself decides.
-        while _left(importance, accesses, valence, age) >= FADED_STRENGTH:
+        while _left(crystal, age) >= FADED_STRENGTH:
             age += timedelta.resolution
         return since + age
     except OverflowError:
         return None
 
 
-def _left(importance: float, accesses: int, valence: float, age: timedelta) -> float:
+def _left(crystal: Crystal, age: timedelta) -> float:
     age_days = max(0.0, age.total_seconds() / _DAY_SECONDS)
-    practised = 1.0 - math.exp(-ACCESS_RATE * (accesses + 1))
-    return importance * practised * math.pow(2.0, -_held(valence) * age_days / HALF_LIFE_DAYS)
+    practised = 1.0 - math.exp(-ACCESS_RATE * (crystal.accesses + 1))
+    return crystal.importance * practised * math.pow(2.0, -_held(crystal.valence) * age_days / HALF_LIFE_DAYS)
 
 
 def _held(valence: float) -> float:
@@ -212,12 +212,6 @@ def lifecycle(crystal: Crystal, now: datetime) -> Lifecycle:
     if crystal.lifecycle is Lifecycle.CONSOLIDATED:
         return Lifecycle.CONSOLIDATED
     return Lifecycle.ACTIVATED if crystal.accesses else Lifecycle.GENERATED
-
-
-def fades_at(crystal: Crystal) -> datetime | None:
-    """Return the first moment at which the crystal is faded, unless it is frozen; None: never."""
-    since = crystal.last_accessed_at or crystal.created_at
-    return faded_at(crystal.importance, crystal.accesses, crystal.valence, since)
 
 
 def accessed(crystal: Crystal, now: datetime) -> Crystal:

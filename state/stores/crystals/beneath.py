@@ -22,7 +22,7 @@ from state.text.words import covers, ends_as_question, normalise, only_asks
 
 # At most this many former wordings of a line are told.
 MOST_FORMER = 3
-# A value is not told beside a former wording that has this share of its words, and all of its numbers.
+# A line retells a text if it has this share of its words, and all of its numbers.
 RETOLD = 0.75
 # Each given crystal with the lines that came after a line which it worded or supported (`of`). `rests`: the later
 # line rests on it, too.

@@ -5,7 +5,7 @@ it current again. Pairs that the owner took back stay on record, so that they ar
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -16,6 +16,7 @@ from state.document.operations import Why
 from state.document.sections import SectionName
 from state.dream import OWNERS_EDITS, RESTORE, UNDO, Correction, Dream
 from state.signals.hormones import is_hormone_event
+from state.stores.crystals.beneath import RETOLD
 from state.stores.crystals.crystals import Crystals
 from state.stores.database.moments import from_text, optional_text
 from state.stores.database.tables import SupersessionRow
@@ -26,8 +27,6 @@ from state.trust import Trust
 _LATEST = 1 << 40
 # At most this many rows connected to a subject are read.
 _MOST = 256
-# A line retells a note if it has this share of its words, and all of its numbers.
-_RETOLD = 0.75
 _LISTED = "IN (SELECT value FROM json_each(?))"
 _KEYS = "IN (SELECT value FROM json_each(:keys))"
 # Hidden duplicates are replaced by their canonical crystal.
@@ -104,27 +103,22 @@ class Supersessions:
         left = {line.id for line, _ in dream.left}
         for one in (each for corrected in dream.corrected for each in corrected.corrections):
             if not one.line or one.line in left:
-                yield from self._turned(one, dream, lambda older, newer: (older, newer))
+                yield from self._turned(one, dream)
 
     def _uncorrected(self, dream: Dream) -> Iterator[Supersession]:
         """Yield pairs by which a crystal that was made for a correction, which is taken back, holds no longer."""
         for one in (each for corrected in dream.uncorrected for each in corrected.corrections):
-            pairs = self._turned(one, dream, lambda older, newer: (newer, older))
-            yield from pairs if one.is_new else ()
+            pairs = self._turned(one, dream)
+            yield from (replace(pair, older=pair.newer, newer=pair.older) for pair in pairs if one.is_new)
 
-    def _turned(
-        self, one: Correction, dream: Dream, ordered: Callable[[int, int], tuple[int, int]]
-    ) -> list[Supersession]:
-        """Delete the owner's pairs of this correction in either direction; return those in this one."""
+    def _turned(self, one: Correction, dream: Dream) -> list[Supersession]:
+        """Delete the owner's pairs of this correction in either direction; return what is right over what is not."""
         wrong, right = sorted(self._crystals.keys(one.wrong).values()), self._crystals.keys([one.crystal]).values()
         pairs = [(older, newer) for newer in right for older in wrong if older != newer]
         which = "cause = ? AND ((older = ? AND newer = ?) OR (older = ? AND newer = ?))"
         for older, newer in pairs:
             SupersessionRow.table.delete(self._connection, which, Cause.OWNER.value, older, newer, newer, older)
-        return [
-            Supersession(*ordered(older, newer), dream.at, Trust.OWNER, Cause.OWNER, dream.number)
-            for older, newer in pairs
-        ]
+        return [Supersession(*pair, dream.at, Trust.OWNER, Cause.OWNER, dream.number) for pair in pairs]
 
     def said_by(self, left: CurrentLine) -> list[int]:
         """Return the rows that state what a line stated and nothing else: its wording, and notes that it retold.
@@ -140,7 +134,7 @@ class Supersessions:
         own = self._crystals.keys([left.crystal])
         keys = set(self._crystals.keys(row["crystal"] for row in rows).values()).difference(own.values())
         retold = self._crystals.by_keys(keys).items()
-        return [*own.values(), *(key for key, one in retold if covers(left.text, one.text, _RETOLD))]
+        return [*own.values(), *(key for key, one in retold if covers(left.text, one.text, RETOLD))]
 
     def amend(self, dream: Dream) -> None:
         """Replace the pairs learnt from a dream by what follows from it now. In the caller's transaction."""

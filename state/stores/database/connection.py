@@ -110,14 +110,6 @@ def make_private(path: Path) -> None:
                 file.chmod(mode & 0o700)
 
 
-def require_no_lone_log(path: Path) -> None:
-    """Raise StorageError for a log (-wal) without its database: SQLite would delete it with all its data."""
-    log = path.with_name(f"{path.name}-wal")
-    has_content = path.exists() and path.stat().st_size
-    if not has_content and log.exists() and log.stat().st_size:
-        raise StorageError(f"{path}: is gone, and its log (-wal) is there", UNHARMED)
-
-
 def explained(error: sqlite3.Error | UnicodeDecodeError, path: Path) -> StorageError:
     """Return a StorageError that explains SQLite's error about this file and says what to do."""
     if isinstance(error, UnicodeDecodeError):  # SQLite's own message quotes the text

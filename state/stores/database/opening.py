@@ -22,7 +22,6 @@ from state.stores.database.connection import (
     connecting,
     make_private,
     require_file,
-    require_no_lone_log,
     transaction,
     uri_of,
 )
@@ -53,7 +52,6 @@ def open_database(path: Path) -> sqlite3.Connection:
     or is missing while copies of it exist.
     """
     require_file(path)
-    require_no_lone_log(path)
     _require_not_lost(path)
     make_private(path)
     with connecting(path, str(path)) as connection:
@@ -110,10 +108,16 @@ def memory_database() -> sqlite3.Connection:
 
 
 def _require_not_lost(path: Path) -> None:
-    """Raise StorageError if state.db is missing or empty but has copies: a new one's copies would displace them."""
-    if path.name != DATABASE or (path.exists() and path.stat().st_size):
+    """Raise StorageError if the file is missing or empty, but its log (-wal) or copies of it are there.
+
+    SQLite would delete the log with all its data, and the copies of a new state.db would displace the old ones.
+    """
+    log = path.with_name(f"{path.name}-wal")
+    if path.exists() and path.stat().st_size:
         return
-    if copies_of(path):
+    if log.exists() and log.stat().st_size:
+        raise StorageError(f"{path}: is gone, and its log (-wal) is there", UNHARMED)
+    if path.name == DATABASE and copies_of(path):
         raise StorageError(f"{path}: is gone, and copies of it are there", UNHARMED)
 
 
