@@ -44,6 +44,7 @@ from state.signals.hormones import Feeling, Hormones
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.hormones import Feelings
 from state.stores.crystals.search import search
+from state.stores.crystals.skills import emerging_skills
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.disk.disk import Disk
 from state.stores.disk.strangers import Author, author_of
@@ -346,7 +347,7 @@ def _is_open(store: Store, question: str, lines: Sequence[CurrentLine], now: dat
 def _skills(store: Store, now: datetime) -> list[Evidence]:
     return [
         Evidence("", Kind.SKILL, str(skill), skill.confidence, Trust.AGENT, now)
-        for skill in store.skills.found()[:MAX_SKILLS]
+        for skill in emerging_skills(store.crystals)[:MAX_SKILLS]
     ]
 
 

@@ -19,7 +19,6 @@ from state.errors import BusyError, DocumentError, StorageError
 from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals
 from state.stores.crystals.hormones import Feelings, Questions
-from state.stores.crystals.skills import Skills
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.connection import may_write
 from state.stores.database.meta import Meta
@@ -79,7 +78,6 @@ class Store:
     meta: Meta
     crystals: Crystals
     supersessions: Supersessions
-    skills: Skills
     feelings: Feelings
     questions: Questions
     proposals: Proposals
@@ -187,7 +185,6 @@ def _opened(
         meta=Meta(connection),
         crystals=crystals,
         supersessions=Supersessions(crystals),
-        skills=Skills(connection, crystals.vectors),
         feelings=Feelings(connection, config.baselines),
         questions=Questions(connection),
         proposals=Proposals(connection),

@@ -20,6 +20,7 @@ from daemon.workspace.vector_index import Embedding
 from state.crystals.crystal import Crystal, Origin
 from state.scratch import Note
 from state.signals.curiosity import Cause
+from state.stores.crystals.skills import emerging_skills
 from state.stores.disk.workspace import Workspace, contained, init_workspace
 from state.stores.history.inbox import NoteInbox
 from state.trust import Trust
@@ -92,7 +93,7 @@ def _world(store: Store) -> dict[str, list[Row]]:
         ),
         "occurrences": rows("SELECT count(*) FROM occurrences"),
         "gaps": rows("SELECT folded, cause, times FROM gaps"),
-        "skills": [(one.pattern, one.occurrences, one.sessions) for one in store.skills.found()],
+        "skills": [(one.pattern, one.occurrences, one.sessions) for one in emerging_skills(store.crystals)],
         "feelings": rows("SELECT event, count(*) FROM feelings GROUP BY event"),
         "waiting": rows("SELECT key FROM crystals WHERE vector IS NULL"),
         "files": rows("SELECT file FROM watermarks"),

@@ -15,6 +15,7 @@ from state.signals.curiosity import Cause, Gap
 from state.signals.hormones import Feeling, Hormones, mood, resting
 from state.signals.skills import EmergingSkill
 from state.stores.crystals.hormones import Feelings, Felt
+from state.stores.crystals.skills import emerging_skills
 from state.stores.database.tables import DeletedLine
 from state.stores.erasing.intent import Forgotten, forgotten_list
 from state.text.words import counted
@@ -153,7 +154,7 @@ class SkillTable:
 def skills(access: WorkspaceAccess, limit: Limit = 50) -> SkillTable:
     """Return the emerging skills: tasks that came back in different sessions."""
     with access.read() as store:
-        found, shown = store.skills.found(), store.shown
+        found, shown = emerging_skills(store.crystals), store.shown
         return SkillTable(tuple(replace(one, pattern=shown(one.pattern)) for one in found[:limit]), len(found))
 
 

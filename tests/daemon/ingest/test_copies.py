@@ -14,6 +14,7 @@ from daemon.config.settings import Config
 from daemon.ingest.agent_hooks import link
 from daemon.ingest.transcripts import absorb_transcripts, transcript_files
 from daemon.workspace.stores import Store, open_exclusive, utc_now
+from state.stores.crystals.skills import latest_tasks
 from state.stores.disk.workspace import Workspace
 from state.trust import Trust
 
@@ -39,7 +40,7 @@ def read(store: Store, *paths: Path) -> None:
 
 
 def tasks(store: Store) -> list[tuple[str, int]]:
-    return [(one.text, (one.at - _FIRST).days) for one in store.skills.tasks()]
+    return [(one.text, (one.at - _FIRST).days) for one in latest_tasks(store.crystals)]
 
 
 def codex(

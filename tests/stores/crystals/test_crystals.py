@@ -14,7 +14,7 @@ from state.stores.crystals import full_text
 from state.stores.crystals.crystals import Crystals, Occurrence
 from state.stores.crystals.hormones import Questions
 from state.stores.crystals.search import Searched, search
-from state.stores.crystals.skills import Skills
+from state.stores.crystals.skills import emerging_skills
 from state.stores.database.moments import to_text
 from state.stores.database.opening import open_database
 from state.trust import Trust
@@ -273,7 +273,7 @@ def test_the_same_words_in_three_sessions_are_one_crystal_and_a_skill(crystals: 
     crystals.learn(replace(TASK, session=day, created_at=AT + timedelta(days=int(day))) for day in "012")
     crystals.learn([replace(TASK, session="a copy of 0")])  # at the same time
     assert crystals.count() == 1
-    (skill,) = Skills(crystals.connection, crystals.vectors).found()
+    (skill,) = emerging_skills(crystals)
     assert (skill.occurrences, skill.sessions) == (3, 3)
 
 
@@ -281,7 +281,7 @@ def test_one_task_that_is_searched_often_is_no_skill(crystals: Crystals) -> None
     crystals.learn([TASK])
     for hour in range(40):
         crystals.touch([TASK.id], AT + timedelta(hours=hour))
-    assert Skills(crystals.connection, crystals.vectors).found() == []
+    assert emerging_skills(crystals) == []
 
 
 # The same work on three days, as an agent notes it.
@@ -309,7 +309,7 @@ def test_a_skill_is_found_in_notes_in_nine_languages(crystals: Crystals, languag
         Crystal(text, Origin.SCRATCH, AT + timedelta(days=day), salience(text, Trust.AGENT).kind)
         for day, text in enumerate(DEEDS[language])
     )
-    (skill,) = Skills(crystals.connection, crystals.vectors).found()
+    (skill,) = emerging_skills(crystals)
     assert skill.sessions >= 2
     assert skill.pattern.rstrip(".。") in {text.rstrip(".。") for text in DEEDS[language]}
 
