@@ -10,7 +10,7 @@ from datetime import datetime, timedelta, tzinfo
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from state.crystals.crystal import Crystal, Kind, Origin
+from state.crystals.crystal import Kind, Origin
 from state.search.query import Question
 from state.search.ranking import ALONE, CONTEXT_WEIGHTS, Signals, coverage, nearby_weight, shares, word_weight
 from state.stores.crystals import full_text
@@ -83,7 +83,7 @@ class Sought:
         slope, shift = self.scale
         return {key: slope * cosine + shift for key, cosine in crystals.vectors.cosines(self.vector, near).items()}
 
-    def signals(self, said: "Crystal | Row", near: float, cosine: float) -> Signals:
+    def signals(self, said: Row, near: float, cosine: float) -> Signals:
         """Return the signals of a text that stands alone."""
         question, speaker = self.question, said.speaker
         return Signals(
@@ -218,14 +218,6 @@ def signals_of(
             instruction = instruction and any(one.trust in _NO_PERSON for one in said)
         found[key] = replace(signals, instruction=True) if instruction else signals
     return found
-
-
-def signals_alone(crystals: Crystals, sought: Sought, said: Mapping[int, Crystal]) -> dict[int, Signals]:
-    """Return the signals of these crystals, by row, as if nothing stood around them."""
-    held = _HeldWords.of(crystals.connection, sought, said)
-    near = {key: held.near(key) for key in said}
-    cosines = sought.cosines(crystals, near)
-    return {key: sought.signals(one, near[key], cosines.get(key, 0.0)) for key, one in said.items()}
 
 
 def said_around(connection: sqlite3.Connection, key: int, most: int) -> tuple[list[int], list[int]]:

@@ -33,7 +33,6 @@ from state.search.ranking import (
     age_days,
     matches_of,
     order,
-    relevance,
     score,
     shares,
     unrelated,
@@ -44,7 +43,7 @@ from state.signals.hormones import Hormones, asks_for_hormones, is_hormone_event
 from state.stores.crystals import full_text
 from state.stores.crystals.beneath import Lines, lines_of, told_beneath
 from state.stores.crystals.crystals import Crystals
-from state.stores.crystals.neighbours import Sought, read_rows, signals_alone, signals_of
+from state.stores.crystals.neighbours import Sought, read_rows, signals_of
 from state.stores.crystals.supersessions import Supersessions
 from state.stores.database.moments import optional_text
 from state.stores.database.opening import memory_database
@@ -257,11 +256,11 @@ def _look(searched: Searched, sought: Sought, wish: _Wish) -> _Found:
     looked = Looked.at(matches.values(), sought.texts)
     best = searched.crystals.by_keys(_shortlist(matches, wish.limit))
     shown = _without_duplicates(searched.crystals, sought.query, best, {key: matches[key] for key in best})
-    hits = _find_aside(searched.aside, sought, wish.now) if searched.aside is not None else {}
-    hits |= {
-        best[key].id: Hit(best[key], 0.0, age_days(best[key], wish.now), signals=signals[key], match=match)
-        for key, match in shown.items()
-    }
+    hits = _hits(best, signals, shown, wish.now)
+    if (aside := searched.aside) is not None:
+        beside = aside.by_keys(range(1, aside.newest() + 1))
+        signals = signals_of(aside, sought, beside.keys(), "", ())
+        hits = _hits(beside, signals, matches_of(signals), wish.now) | hits
     if wish.by_value and not asks_for_hormones(sought.query):
         hits = {id_: hit for id_, hit in hits.items() if not is_hormone_event(hit.crystal.text)}
     return _Found(best, hits, usual, looked)
@@ -284,13 +283,12 @@ def _without_duplicates(
     return shown
 
 
-def _find_aside(aside: Crystals, sought: Sought, now: datetime) -> dict[str, Hit]:
-    """Return the crystals aside by id, with signals and relevance computed in the same way."""
-    crystals = aside.by_keys(range(1, aside.newest() + 1))
-    signals = signals_alone(aside, sought, crystals)
+def _hits(
+    crystals: Mapping[int, Crystal], signals: Mapping[int, Signals], matches: Mapping[int, float], now: datetime
+) -> dict[str, Hit]:
     return {
-        one.id: Hit(one, 0.0, age_days(one, now), signals=signals[key], match=relevance(signals[key]))
-        for key, one in crystals.items()
+        crystals[key].id: Hit(crystals[key], 0.0, age_days(crystals[key], now), signals=signals[key], match=match)
+        for key, match in matches.items()
     }
 
 
