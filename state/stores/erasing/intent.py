@@ -6,13 +6,12 @@ forgotten. A text has several tombstones; all that were written in one forgettin
 
 import hashlib
 import hmac
-import json
 import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from state.forgetting.cutting import Cut
+from state.codec import decode, encode
 from state.forgetting.known import Target
 from state.stores.database.connection import transaction
 from state.stores.database.meta import Meta
@@ -43,24 +42,14 @@ class Forgotten:
 
 def intend(connection: sqlite3.Connection, erasure: Erasure) -> None:
     """Store what is to be erased, so that it survives a crash. In the caller's transaction, or one of its own."""
-    record = {
-        "targets": [list(target.words) for target in erasure.sought],
-        "kept": [list(target.words) for target in erasure.targets if target.kept],
-        "cut": erasure.cut.value,
-    }
     with transaction(connection):
-        Meta(connection).put(_INTENTION, json.dumps(record, ensure_ascii=False))
+        Meta(connection).put(_INTENTION, encode(erasure))
 
 
 def intended(connection: sqlite3.Connection) -> Erasure | None:
     """Return the unfinished forgetting; None if there is none."""
     value = Meta(connection).get(_INTENTION)
-    if value is None:
-        return None
-    record = json.loads(value)
-    targets = tuple(Target(tuple(words)) for words in record["targets"])
-    targets += tuple(Target(tuple(words), kept=True) for words in record["kept"])
-    return Erasure(targets, Cut(record["cut"]))
+    return decode(Erasure, value, "an unfinished forgetting") if value is not None else None
 
 
 def is_unfinished(connection: sqlite3.Connection) -> bool:

@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from state.codec import decode
 from state.crystals.crystal import Origin, crystal_digest, folded_digest
 from state.errors import DreamdError, StorageError
-from state.forgetting.cutting import Cut
 from state.sessions.policies import policy_of
 from state.stores.database import schema
 from state.stores.database.connection import explained, open_unmigrated
@@ -18,6 +18,7 @@ from state.stores.database.copies import is_damage
 from state.stores.database.opening import things, unlike_schema
 from state.stores.database.table import Column, Layout, Rule, Value, is_moment, layouts_of
 from state.stores.database.tables import REST, content_of
+from state.stores.erasing.plan import Erasure
 from state.stores.sessions.sessions import SPAN
 
 WRONG_SCHEMA = "its schema has the number"
@@ -117,13 +118,6 @@ def _has_policy(row: Mapping[str, Value]) -> bool:
     return True
 
 
-def _is_intention(text: str) -> bool:
-    """Return whether this is a valid intent of a forgetting (state.stores.erasing.intent)."""
-    record = json.loads(text)
-    texts = [word for target in (*record["targets"], *record["kept"]) for word in target]
-    return all(isinstance(text, str) for text in texts) and record["cut"] in set(Cut)
-
-
 def _are_places(text: str) -> bool:
     """Return whether this is a valid plan for overwriting note files (state.stores.history.notes)."""
     return all(type(number) is int for pair in json.loads(text) for number in pair)
@@ -135,7 +129,7 @@ _META: Mapping[str, Rule] = {
     "forgotten_salt": re.compile(r"(?:[0-9a-f]{2}){16,64}").fullmatch,
     "forgotten_withheld": _IS_COUNT,
     "forgotten_withheld_told": _IS_COUNT,
-    "forgetting": _is_intention,
+    "forgetting": lambda text: decode(Erasure, text) is not None,
     "notes_left": _IS_COUNT,
     "seen_upto": _IS_COUNT,
     "session_ended": is_moment,

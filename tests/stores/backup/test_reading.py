@@ -47,7 +47,7 @@ OTHER_SCHEMAS = (
     "DROP TRIGGER item_events_stay",
     *(f"DROP TABLE {table}" for table in ("notes", "files", "manifest")),
 )
-HALF_FORGOTTEN = '{"targets": [["tea"]], "cut": "sentences", "kept": [], "crystals": [], "keywords": []}'
+HALF_FORGOTTEN = '{"targets": [{"words": ["tea"], "kept": false}], "cut": "sentences"}'
 
 
 def test_a_trigger_with_a_tables_name_is_another_schema(archive: Path, importer: Importer, tmp_path: Path) -> None:
