@@ -1,5 +1,4 @@
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,14 +15,12 @@ AT = datetime(2026, 3, 1, tzinfo=UTC)
 
 
 @pytest.fixture
-def connection(tmp_path: Path) -> Iterator[sqlite3.Connection]:
-    opened = open_database(tmp_path / "state.db")
-    yield opened
-    opened.close()
+def connection(crystals: Crystals) -> sqlite3.Connection:
+    return crystals.connection
 
 
-def _write(connection: sqlite3.Connection, *texts: str, context: str = "") -> None:
-    Crystals(connection).learn(Crystal(text, Origin.SCRATCH, AT, context=context) for text in texts)
+def _write(connection: sqlite3.Connection, *texts: str) -> None:
+    Crystals(connection).learn(Crystal(text, Origin.SCRATCH, AT) for text in texts)
 
 
 def _found(connection: sqlite3.Connection, *words: str) -> list[int]:
