@@ -10,9 +10,10 @@ from datetime import datetime, timedelta
 from math import ceil
 from urllib.parse import urlencode
 
-from daemon.journal.life import Life, Span
+from daemon.journal.life import Life
 from daemon.journal.summary import dollars, local_day
 from state.document.sections import SectionName
+from state.stores.history.ledger import Span
 from state.text.words import counted
 
 HEIGHT = 290

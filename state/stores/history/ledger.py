@@ -56,19 +56,23 @@ UNION ALL SELECT * FROM (
     AND :outcome IN ('', 'committed') AND :kind IN ('', 'owner')
     ORDER BY at DESC LIMIT :limit)
 ORDER BY started_at DESC, id DESC LIMIT :limit"""
-# What versions did in each span of time, then what runs cost that made none, and how many of them failed.
+# What versions did in each span of time, and what runs cost that made none; then the lines as they were at its end.
 _HAPPENED = """
-WITH spans AS (SELECT key AS place, value ->> 0 AS start, value ->> 1 AS stop FROM json_each(?1))
-SELECT place, max(number) AS number, sections, max(dream) AS dream, count(*) AS runs, 0 AS failed,
-    sum(cause IN (SELECT value FROM json_each(?2))) AS yours, sum(added) AS added, sum(revised) AS revised,
-    sum(recalled) AS recalled, sum(evicted) AS evicted, sum(closed) AS closed, sum(usd) AS usd
-FROM spans CROSS JOIN versions ON at >= start AND at < stop WHERE number > 0 GROUP BY place
-UNION ALL
-SELECT place, NULL, '', max(id), count(*), sum(outcome <> 'committed'), 0, 0, 0, 0, 0, 0,
-    sum((SELECT coalesce(sum(calls.usd), 0.0) FROM calls WHERE calls.dream = dreams.id))
-FROM spans CROSS JOIN dreams ON started_at >= start AND started_at < stop
-WHERE outcome IN ('committed', 'failed', 'rejected') AND version IS NULL GROUP BY place
-ORDER BY place"""
+WITH spans AS (SELECT value ->> 0 AS start, value ->> 1 AS stop FROM json_each(?1)),
+happened AS (
+    SELECT start, stop, dream, added + recalled AS learnt, revised, evicted, closed, usd, 0 AS failed,
+        cause IN (SELECT value FROM json_each(?2)) AS yours
+    FROM spans CROSS JOIN versions ON at >= start AND at < stop WHERE number > 0
+    UNION ALL
+    SELECT start, stop, id, 0, 0, 0, 0, (SELECT coalesce(sum(usd), 0.0) FROM calls WHERE dream = dreams.id),
+        outcome <> 'committed', 0
+    FROM spans CROSS JOIN dreams ON started_at >= start AND started_at < stop
+    WHERE outcome IN ('committed', 'failed', 'rejected') AND version IS NULL)
+SELECT start, coalesce((SELECT sections FROM versions WHERE at < stop AND number > 0
+        ORDER BY at DESC, number DESC LIMIT 1), '{}'),
+    sum(learnt), sum(revised), sum(evicted), sum(closed), sum(usd), sum(failed), sum(yours), count(*),
+    CASE WHEN count(*) = 1 AND NOT sum(yours) THEN max(dream) ELSE '' END
+FROM happened GROUP BY start ORDER BY start"""
 ENOUGH = 3
 """After a model has left an input out of this many dreams, none is asked about it again."""
 # So many times that an input was left out are known; one left out longer ago may be tried again.
@@ -132,26 +136,30 @@ class Which:
 
 
 @dataclass(frozen=True, slots=True)
-class Happened:
-    """What happened in the span of time at this place: by versions, or by runs that made none (`number` is None).
+class Span:
+    """What happened in the hour, day or week that begins `at`; `lines` are those of each section at its end.
 
-    `yours` are versions that the owner made, `dream` is the id of the last of these `runs`; `sections` are the lines
-    of each section after the last version, as JSON.
+    `learnt` lines came or came back, `changed` ones were reworded, merged, moved or weighed, `put_away` ones left for
+    crystals, `closed` ones were answered or deleted. `yours`: versions that the owner made. `dream` is the id of the
+    run, if there was but one, and no act of the owner.
     """
 
-    place: int
-    number: int | None
-    sections: str
-    dream: str
-    runs: int
-    failed: int
-    yours: int
-    added: int
-    revised: int
-    recalled: int
-    evicted: int
+    at: datetime
+    lines: dict[str, int]
+    learnt: int
+    changed: int
+    put_away: int
     closed: int
     usd: float
+    failed: int
+    yours: int
+    runs: int
+    dream: str
+
+    @property
+    def total(self) -> int:
+        """Return how many lines there were at its end."""
+        return sum(self.lines.values())
 
 
 class Ledger:
@@ -270,10 +278,11 @@ class Ledger:
             found[dream] = notes, from_text(taken_at) if taken_at else None
         return found
 
-    def happened(self, spans: Iterable[tuple[datetime, datetime]]) -> list[Happened]:
+    def happened(self, spans: Iterable[tuple[datetime, datetime]]) -> list[Span]:
         """Return what happened in these spans of time, in their order; nothing of one in which nothing did."""
         given = json.dumps([[to_text(start), to_text(stop)] for start, stop in spans])
-        return [Happened(*row) for row in self._connection.execute(_HAPPENED, (given, json.dumps(sorted(OWNERS))))]
+        rows = self._connection.execute(_HAPPENED, (given, json.dumps(sorted(OWNERS))))
+        return [Span(from_text(start), json.loads(lines), *counts) for start, lines, *counts in rows]
 
     def first(self) -> datetime | None:
         """Return when the first version was made that is known, or the first run began; None before both."""

@@ -9,10 +9,11 @@ from daemon.api.access import LocalAccess
 from daemon.api.operations.dreams import dreams
 from daemon.config.settings import Config
 from daemon.journal.dream import DreamRun
-from daemon.journal.life import Life, Span, headline, life
+from daemon.journal.life import Life, headline, life
 from daemon.journal.summary import Kind, summary
 from daemon.workspace.stores import Store
 from state.errors import UsageError
+from state.stores.history.ledger import Span
 from tests.support.long_life import grown
 from tests.support.working import working
 

@@ -13,14 +13,14 @@ from daemon.api.operations.dreams import dream_status
 from daemon.api.operations.memory import ChangeOfLine, change_lines
 from daemon.api.operations.notes import working_memory_note
 from daemon.ingest.notes import absorb_notes
-from daemon.journal.life import Life, Span, headline
+from daemon.journal.life import Life, headline
 from daemon.pages.picture import HEIGHT, picture_of
 from daemon.workspace.stores import utc_now
 from graphs.review import LineAction
 from state.document.operations import Action, Operation, Refusal
 from state.document.sections import SectionName
 from state.scratch import Note
-from state.stores.history.ledger import Finished
+from state.stores.history.ledger import Finished, Span
 from tests.daemon.http.running import Answer, Running
 from tests.daemon.pages.browser import Browser, fields_of, text_of
 from tests.daemon.pages.conftest import Asking
