@@ -67,6 +67,9 @@ OWNERS_EDITS = frozenset((HUMAN, MERGED, EDIT))
 OWNERS = OWNERS_EDITS | {RESTORE, REVIEW, UNDO}
 """The causes of versions that their owner made."""
 
+OWNERS_RUNS = {EDIT: "edit by the owner", RESTORE: "restore of {}", REVIEW: "review: {}", UNDO: "undo of {}"}
+"""Why the ledger says that its owner's version was made, by its cause; the gap is for the version's own reason."""
+
 REPAIRED = "repair"
 """The cause of a version found in the file when state.db was restored from an older copy."""
 

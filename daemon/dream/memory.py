@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from daemon.dream.snapshot import snapshot
 from daemon.ingest.notes import absorb_notes, note_crystal, pending_crystals
+from daemon.sessions.lifecycle import mind_correction
 from daemon.workspace.document import settle_document
 from daemon.workspace.redaction import learnable
 from daemon.workspace.searching import embed_waiting, embedder_of, searched_in
@@ -16,7 +17,7 @@ from daemon.workspace.stores import Store, utc_now
 from graphs.input_budget import room_of, room_of_notes
 from graphs.ports import Trial
 from state.crystals.crystal import Crystal
-from state.dream import RESTORE, Dream, Reason, Snapshot
+from state.dream import OWNERS_RUNS, RESTORE, Dream, Reason, Snapshot
 from state.errors import ConflictError
 from state.pending import Bite
 from state.stores.crystals.search import Searched, search, stored_aside
@@ -147,18 +148,19 @@ class DryMemory(WorkspaceMemory):
         return dream
 
 
-def commit_owners(store: Store, dream: Dream, reason: str, detail: str) -> Dream:
+def commit_owners(store: Store, dream: Dream, detail: str) -> Dream:
     """Commit a version by the owner like a dream, under a ledger entry of its own.
 
     Raise ConflictError, and record the run as failed, if the owner saved MEMORY.md at the same instant.
     """
-    store.ledger.begin(dream.id, reason, dream.at)
+    store.ledger.begin(dream.id, OWNERS_RUNS[dream.cause].format(dream.reason), dream.at)
     try:
         done = WorkspaceMemory(store).commit(dream)
     except ConflictError as error:
         store.ledger.end(dream.id, "failed", f"{error.code}: {error}", utc_now())
         raise
     store.ledger.end(done.id, "committed", detail, utc_now(), done.number)
+    mind_correction(store, done, done.at)
     return done
 
 

@@ -1,36 +1,51 @@
 """Proposals: changes that only their owner may allow, from the dream that asks to the owner's answer."""
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from daemon.dream.memory import WorkspaceMemory, commit_owners
 from daemon.dream.snapshot import as_input, standing
 from daemon.workspace.document import page_of, settle_document
 from daemon.workspace.stores import Store, utc_now
-from graphs.review import Asked, Carried, settle_proposals, still_applies
+from graphs.review import Asked, settle_proposals, still_applies
 from state.changes.change import CurrentLine
 from state.changes.page import Page
 from state.document.operations import Refusal
-from state.dream import Dream, Kind
+from state.dream import Kind
 from state.stores.database.connection import transaction
 from state.stores.database.tables import Proposal
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
-    """What became of the owner's answers, by the numbers of the proposals. `dream` is the version that they made.
+class AnsweredBefore:
+    """A proposal that has an `answer` already; it stays."""
 
-    `outdated` ones no longer apply and are dropped; `refused` ones a guard refused, and they still wait. `already`
-    have an answer, which stays.
+    number: int
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedProposal:
+    """A proposal that the owner accepted and a guard refused; it still waits."""
+
+    number: int
+    refusal: Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The results of the answers. `version` is the one they made, if any.
+
+    `outdated` ones no longer applied and are dropped; `refused` ones still wait; `already` were answered before.
     """
 
-    dream: Dream | None
+    version: int | None
     accepted: tuple[int, ...]
     declined: tuple[int, ...]
     outdated: tuple[int, ...]
-    refused: Mapping[int, Refusal]
-    already: Mapping[int, str] = field(default_factory=dict)
+    refused: tuple[RefusedProposal, ...]
+    already: tuple[AnsweredBefore, ...] = ()
 
 
 def open_proposals(store: Store) -> list[tuple[Proposal, tuple[CurrentLine, ...]]]:
@@ -53,31 +68,29 @@ def drop_stale(store: Store, now: datetime) -> int:
         return len(stale) + proposals.sweep(now - timedelta(days=store.config.dream.ask_days))
 
 
-def settle(store: Store, accept: Collection[int], decline: Collection[int]) -> Settled:
+def settle(store: Store, accept: Collection[int], decline: Collection[int]) -> Answered:
     """Carry out the owner's answers as one version. Raise NotFoundError for a number that is not known."""
     settle_document(store)
     proposals = store.proposals
     named = {number: proposals.get(number) for number in dict.fromkeys((*accept, *decline))}
-    already = {number: one.answer for number, one in named.items() if one.answer}
-    wanted = _with_lines(store, [named[number] for number in dict.fromkeys(accept) if number not in already])
-    declined = {number: named[number].operation for number in dict.fromkeys(decline) if number not in already}
+    wanted = _with_lines(store, [named[number] for number in dict.fromkeys(accept) if not named[number].answer])
+    declined = {number: named[number].operation for number in dict.fromkeys(decline) if not named[number].answer}
     accepted = {one.number: _asked(store, one, lines) for one, lines in wanted if not one.is_erased}
     snapshot = standing(store, utc_now())
     carried = settle_proposals(snapshot, accepted, declined, WorkspaceMemory(store))
     outdated = (*carried.outdated, *(one.number for one, _ in wanted if one.is_erased))
-    dream = _committed(store, carried)
+    dream = commit_owners(store, carried.dream, "by the owner") if carried.dream is not None else None
     with transaction(store.connection):
         store.memory.check()
         proposals.drop(outdated)
-    return Settled(dream, carried.done, tuple(declined), outdated, carried.refused, already)
-
-
-def _committed(store: Store, carried: Carried) -> Dream | None:
-    """Commit the version, if any."""
-    dream = carried.dream
-    if dream is None:
-        return None
-    return commit_owners(store, dream, f"{dream.cause}: {dream.reason}", "by the owner")
+    return Answered(
+        version=dream.number if dream is not None else None,
+        accepted=carried.done,
+        declined=tuple(declined),
+        outdated=outdated,
+        refused=tuple(RefusedProposal(number, one) for number, one in carried.refused.items()),
+        already=tuple(AnsweredBefore(number, one.answer) for number, one in named.items() if one.answer),
+    )
 
 
 def _asked(store: Store, one: Proposal, lines: tuple[CurrentLine, ...]) -> Asked:

@@ -7,7 +7,6 @@ from daemon.dream.memory import commit_owners
 from daemon.dream.snapshot import standing
 from daemon.ingest.notes import absorb_notes, note_crystal
 from daemon.journal.mentions import Mentioned, Subject, mentions_of
-from daemon.sessions.lifecycle import mind_correction
 from daemon.workspace.document import settle_document
 from daemon.workspace.stores import Store, utc_now
 from graphs.correction import Wrong, correct
@@ -15,7 +14,7 @@ from state.changes.change import CurrentLine
 from state.changes.statement import Likeness
 from state.crystals.crystal import Crystal
 from state.document.sections import SectionName
-from state.dream import EDIT, Corrected, Dream
+from state.dream import Corrected, Dream
 from state.errors import ConflictError, NotFoundError, RejectedError
 from state.forgetting.folded import fold
 from state.scratch import Note
@@ -40,9 +39,7 @@ def put_right(store: Store, subject: Subject, right: str, only: Collection[str])
     known = store.crystals.ids_of(one.digest for one in done.dream.crystals)
     new = {one.id for one in done.dream.crystals if one.digest not in known}
     corrected = tuple(_marked(one, new) for one in done.dream.corrected)
-    dream = commit_owners(store, replace(done.dream, corrected=corrected), f"{EDIT} by the owner", "wrong")
-    mind_correction(store, dream, dream.at)
-    return dream, chosen
+    return commit_owners(store, replace(done.dream, corrected=corrected), "wrong"), chosen
 
 
 def _marked(one: Corrected, new: Collection[str]) -> Corrected:

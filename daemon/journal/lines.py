@@ -9,7 +9,7 @@ from daemon.dream.standing import shown
 from daemon.workspace.document import settle_document
 from daemon.workspace.stores import Store, utc_now
 from graphs.review import CONFLICT, Carried, Wish, change_lines
-from state.dream import EDIT, Dream
+from state.dream import Dream
 from state.errors import ConflictError, DreamdError, RejectedError
 
 _UNCHANGED = "nothing was changed; look at MEMORY.md as it is now"
@@ -31,7 +31,7 @@ def change(store: Store, wishes: Sequence[Wish], digest: str = "") -> tuple[Drea
     done = change_lines(standing(store, utc_now()), wishes, lambda text: shown(store, text)[0])
     if done.dream is None:
         raise _refused(done)
-    return commit_owners(store, done.dream, f"{EDIT} by the owner", done.dream.reason), done.texts
+    return commit_owners(store, done.dream, done.dream.reason), done.texts
 
 
 def _refused(done: Carried) -> DreamdError:

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from daemon.dream.memory import commit_owners
 from daemon.ingest.notes import absorb_notes
-from daemon.sessions.lifecycle import mind_correction
 from daemon.workspace.document import read_document, settle_document
 from daemon.workspace.stores import Store, utc_now
 from graphs.review import TakenBack
@@ -74,9 +73,7 @@ def restore(store: Store, number: int) -> Dream:
         problems=(*problems, *lost.values()),
         answers=tuple(_answers(store, later)),
     )
-    done = commit_owners(store, dream, f"restore of version {number}", f"version {number} again")
-    mind_correction(store, done, now)
-    return done
+    return commit_owners(store, dream, f"version {number} again")
 
 
 def taken_back(records: Iterable[Dream]) -> TakenBack:

@@ -9,12 +9,11 @@ from enum import StrEnum
 
 from daemon.journal.dream import DreamRun
 from state.document.operations import Refusal
-from state.dream import EDIT, OWNERS, RESTORE, REVIEW, UNDO
+from state.dream import EDIT, OWNERS, OWNERS_RUNS, RESTORE, REVIEW, UNDO
 from state.stores.database.tables import Run
 from state.stores.history.lineage import Version
 from state.text.words import counted
 
-_OWNERS_RUNS = ("edit by ", "restore of ", "review: ", "undo of ")
 _TIMES = ("", "once", "twice", "three times", "four times", "five times")
 _TOPICS, _LONGEST_TOPIC = 3, 40
 
@@ -272,7 +271,7 @@ def is_owners(one: DreamRun) -> bool:
     """Return whether its owner did it, and no dream."""
     if one.version is not None:
         return one.version.cause in OWNERS
-    return one.run.reason.startswith(_OWNERS_RUNS)
+    return one.run.reason.startswith(tuple(one.partition("{")[0] for one in OWNERS_RUNS.values()))
 
 
 def owners_acts(runs: Iterable[DreamRun]) -> Sentence:

@@ -2,15 +2,14 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 
 from daemon.dream.memory import WorkspaceMemory, commit_owners
 from daemon.dream.snapshot import standing
 from daemon.journal.restore import restore, taken_back
-from daemon.sessions.lifecycle import mind_correction
 from daemon.workspace.document import settle_document
 from daemon.workspace.stores import Store, utc_now
-from graphs.review import TakenBack, Undone, undo_changes
+from graphs.review import TakenBack, undo_changes
 from state.changes.change import Change, CurrentLine
 from state.document.document import parse
 from state.dream import OWNERS, RESTORE, Dream
@@ -19,7 +18,16 @@ from state.errors import NotFoundError, UsageError
 _NAME = re.compile(r"([1-9]\d{0,8})(?:\.([1-9]\d{0,5}))?")
 
 
-def undo(store: Store, names: Sequence[str]) -> Undone:
+@dataclass(frozen=True, slots=True)
+class ChangesUndone:
+    """The version that undid them; None if the lines of all of them have changed since (`outdated`)."""
+
+    version: int | None
+    undone: tuple[str, ...]
+    outdated: tuple[str, ...]
+
+
+def undo(store: Store, names: Sequence[str]) -> ChangesUndone:
     """Undo changes, or whole versions, as one version; changes whose lines have changed since stay.
 
     Of a whole version all that it did beside the lines is undone too. Raise NotFoundError for a version or a change
@@ -29,18 +37,15 @@ def undo(store: Store, names: Sequence[str]) -> Undone:
     latest = store.lineage.last_version()
     if list(names) == [str(latest)] and store.memory.version(latest).cause == RESTORE:
         # What was consumed before the restore is consumed again, too.
-        return Undone(restore(store, latest - 1), (str(latest),), ())
+        return ChangesUndone(restore(store, latest - 1).number, (str(latest),), ())
     named = [one for said in names for one in _named(store, said)]
     changes = {name: change for name, change, _ in named}
     below = {line.id: texts for _, change, before in named for line, texts in _below(change, before)}
     beside = {said: back for said in names if said.isdecimal() and (back := _beside(store, int(said))) is not None}
     rested = store.lineage.evidence_of([line.id for change in changes.values() for line in change.gone])
     done = undo_changes(standing(store, utc_now()), changes, WorkspaceMemory(store), rested, below, beside)
-    if done.dream is None:
-        return done
-    dream = commit_owners(store, done.dream, f"undo of {done.dream.reason}", "by the owner")
-    mind_correction(store, dream, dream.at)
-    return replace(done, dream=dream)
+    dream = commit_owners(store, done.dream, "by the owner") if done.dream is not None else None
+    return ChangesUndone(dream.number if dream is not None else None, done.done, done.outdated)
 
 
 def _beside(store: Store, number: int) -> TakenBack | None:

@@ -9,7 +9,6 @@ from pydantic import Field
 
 from daemon.api.operations.dreams import dream_now, dream_status, dreams
 from daemon.api.operations.journal import (
-    Answered,
     ChangeName,
     Changes,
     Numbers,
@@ -22,6 +21,7 @@ from daemon.api.operations.journal import (
 from daemon.api.operations.memory import ChangeOfLine, change_lines, history, lines
 from daemon.api.operations.notes import working_memory_note
 from daemon.api.operations.signals import dismiss_question, gaps
+from daemon.dream.proposals import Answered
 from daemon.dream.standing import StandingLines
 from daemon.journal.summary import Kind, is_owners, local_day, summary
 from daemon.pages.page import UNDO, Act, Ask, Done, Page, Start, Undo, undo_of

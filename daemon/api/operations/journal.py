@@ -20,14 +20,14 @@ from daemon.api.words import (
     proposals_words,
     trust_words,
 )
-from daemon.dream.proposals import open_proposals, settle
+from daemon.dream.proposals import Answered, open_proposals, settle
 from daemon.journal.crystal import Evidence, evidence_by_id
 from daemon.journal.story import Entry, latest_entries
-from daemon.journal.undo import undo
+from daemon.journal.undo import ChangesUndone, undo
 from daemon.observability.printable import visible
 from daemon.workspace.stores import Store
 from state.changes.change import CurrentLine
-from state.document.operations import Action, Refusal
+from state.document.operations import Action
 from state.document.sections import SectionName
 from state.errors import UsageError
 from state.stores.database.tables import Proposal
@@ -88,15 +88,6 @@ def changes(
         return Changes(latest_entries(store, limit, version, since))
 
 
-@dataclass(frozen=True, slots=True)
-class ChangesUndone:
-    """The version that undid them; None if the lines of all of them have changed since (`outdated`)."""
-
-    version: int | None
-    undone: tuple[str, ...]
-    outdated: tuple[str, ...]
-
-
 def undone_text(done: ChangesUndone) -> str:
     """Say what was undone, and what has changed since."""
     rows = [f"undone: {', '.join(done.undone)}, as version {done.version}"] if done.undone else []
@@ -116,7 +107,7 @@ def undo_changes(
     with access.exclusive() as store:
         done = undo(store, changes)
     access.mark_changed()
-    return ChangesUndone(done.dream.number if done.dream else None, done.done, done.outdated)
+    return done
 
 
 # ---------------------------------------------------------------- proposals
@@ -212,37 +203,6 @@ def _why_asked(why: str) -> str:
     return f"{why[:1].upper()}{why[1:]}"
 
 
-@dataclass(frozen=True, slots=True)
-class AnsweredBefore:
-    """A proposal that has an `answer` already; it stays."""
-
-    number: int
-    answer: str
-
-
-@dataclass(frozen=True, slots=True)
-class RefusedProposal:
-    """A proposal that the owner accepted and a guard refused; it still waits."""
-
-    number: int
-    refusal: Refusal
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """The results of the answers. `version` is the one they made, if any.
-
-    `outdated` ones no longer applied and are dropped; `refused` ones still wait; `already` were answered before.
-    """
-
-    version: int | None
-    accepted: tuple[int, ...]
-    declined: tuple[int, ...]
-    outdated: tuple[int, ...]
-    refused: tuple[RefusedProposal, ...]
-    already: tuple[AnsweredBefore, ...] = ()
-
-
 def answered_text(done: Answered) -> str:
     """Say what became of each answer."""
     words = {
@@ -272,7 +232,4 @@ def answer_proposals(
     with access.exclusive() as store:
         done = settle(store, accept, decline)
     access.mark_changed()
-    refused = tuple(RefusedProposal(number, one) for number, one in done.refused.items())
-    already = tuple(AnsweredBefore(number, answer) for number, answer in done.already.items())
-    version = done.dream.number if done.dream else None
-    return Answered(version, done.accepted, done.declined, done.outdated, refused, already)
+    return done

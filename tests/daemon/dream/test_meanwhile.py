@@ -161,7 +161,7 @@ class Meanwhile(RuleBasedStateMachine):
         with opened(self.workspace) as store:
             self.tick()
             for one in [one for one in latest_entries(store, 9) if one.undoable][:1]:
-                assert undo(store, [one.name]).done == (one.name,)
+                assert undo(store, [one.name]).undone == (one.name,)
                 assert {line.text for line in one.old} <= texts_in(self.file()).keys()
                 self.deleted |= {line.text for line in one.new}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from daemon.config.settings import Config, DreamSection, load
-from daemon.dream.proposals import Settled, drop_stale, open_proposals, settle
+from daemon.dream.proposals import Answered, AnsweredBefore, drop_stale, open_proposals, settle
 from daemon.journal.restore import restore
 from daemon.journal.undo import undo
 from daemon.upkeep.forget import forget
@@ -76,7 +76,7 @@ def waiting(store: Store) -> dict[int, str]:
     return {one.number: one.operation.text for one, _ in open_proposals(store)}
 
 
-def accept(store: Store, *numbers: int) -> Settled:
+def accept(store: Store, *numbers: int) -> Answered:
     return settle(store, numbers, ())
 
 
@@ -94,25 +94,24 @@ def test_a_line_by_hand_waits_and_the_rest_is_committed(store: Store) -> None:
 
 def test_an_accepted_one_is_a_version_that_a_restore_takes_back(store: Store) -> None:
     dreamt(store, COFFEE)
-    done = accept(store, 1).dream
-    assert done is not None
+    number = accept(store, 1).version or 0
+    done = store.memory.version(number)
     assert (done.cause, done.reason, done.author) == ("review", "accepted 1", "owner")
     assert lines(store) == {COFFEE, OLD_PORT}
     assert waiting(store) == {}
     (life,) = store.lineage.lives(TEA)
-    assert (life.fate, life.died_in) == (Why.REVISED, done.number)
+    assert (life.fate, life.died_in) == (Why.REVISED, number)
     assert TEA in {crystal.text for crystal in store.crystals.get([life.crystal])}
-    restore(store, done.number - 1)
+    restore(store, number - 1)
     assert (lines(store), waiting(store)) == ({TEA, OLD_PORT}, {1: COFFEE})
 
 
 def test_an_answer_that_is_given_twice_is_told_and_changes_nothing(store: Store) -> None:
     dreamt(store, COFFEE)
-    version = accept(store, 1).dream
-    assert version is not None
+    version = accept(store, 1).version
     for again in (accept(store, 1), settle(store, (), (1,))):
-        assert (again.dream, dict(again.already)) == (None, {1: "accepted"})
-    assert (store.lineage.last_version(), lines(store)) == (version.number, {COFFEE, OLD_PORT})
+        assert (again.version, again.already) == (None, (AnsweredBefore(1, "accepted"),))
+    assert (store.lineage.last_version(), lines(store)) == (version, {COFFEE, OLD_PORT})
 
 
 @pytest.mark.parametrize("verdict", ["accepted", "declined"])
@@ -177,7 +176,7 @@ def test_one_whose_line_the_owner_changed_is_not_shown_and_not_applied(store: St
     write(store.workspace, lambda text: text.replace(TEA, "Ada drinks water in the morning"))
     assert waiting(store) == {}
     done = accept(store, 1)
-    assert (done.dream, done.outdated, done.accepted) == (None, (1,), ())
+    assert (done.version, done.outdated, done.accepted) == (None, (1,), ())
     assert "Ada drinks water in the morning" in lines(store)
     with pytest.raises(NotFoundError, match="no proposal 1 waits"):
         accept(store, 1)

@@ -87,9 +87,9 @@ def test_a_version_of_any_cause_is_undone_and_lines_come_back_as_they_were(store
     DEEDS[deed](store)
     version = store.lineage.last_version()
     done = undo(store, [str(version)])
-    assert (done.dream is not None, done.outdated) == (True, ())
+    assert (done.version, done.outdated) == (version + 1, ())
     assert list(known(store).items()) == list(before.items())  # each where it stood
-    assert undo(store, [str(version)]).dream is None
+    assert undo(store, [str(version)]).version is None
     # What holds is what stands again.
     assert not any(
         one.superseded_by for section in standing_lines(store, utc_now()).sections for one in section.lines
@@ -101,7 +101,7 @@ def test_a_version_of_any_cause_is_undone_and_lines_come_back_as_they_were(store
 def test_what_was_saved_in_an_editor_is_undone_change_by_change(store: Store) -> None:
     by_hand(store)
     (name,) = [one.name for one in latest_entries(store, 50) if [line.text for line in one.old] == [WALL]]
-    assert undo(store, [name]).done == (name,)
+    assert undo(store, [name]).undone == (name,)
     assert {WALL, "Ada prefers cocoa"} <= set(known(store))
 
 
@@ -121,7 +121,7 @@ def test_a_change_whose_line_was_changed_since_stays(store: Store) -> None:
     store.workspace.document.write_text(text)
     assert not latest_entries(store, 1)[0].undoable
     done = undo(store, [name])
-    assert (done.dream, done.outdated) == (None, (name,))
+    assert (done.version, done.outdated) == (None, (name,))
     assert [block.text for _, block in parse(document(store)).lines()] == [
         block.text for _, block in parse(text).lines()
     ]
@@ -149,5 +149,5 @@ def test_a_change_from_before_a_forgetting_is_undone_with_its_version_alone(stor
     assert latest_entries(store, 50, version=1) == ()
     with pytest.raises(NotFoundError, match="forgotten since"):
         undo(store, ["1.1"])
-    assert undo(store, ["2"]).done == ("2.1",)
+    assert undo(store, ["2"]).undone == ("2.1",)
     assert set(known(store)) == {PORT, WALL}

@@ -131,7 +131,7 @@ def test_no_dream_writes_it_again(tmp_path: Path, opened: Opened, action: str, o
         assert not [line for line in standing if line.startswith(old)]
         assert not text or (standing[text].author, standing[text].trust) == ("owner", Trust.OWNER)
         done = settle(store, [one.number for one, _ in open_proposals(store)], ())
-        assert {one.guard for one in done.refused.values()} <= {"human veto"}
+        assert {one.refusal.guard for one in done.refused} <= {"human veto"}
         assert not [line for line in lines(store) if line.startswith(old)]
 
 

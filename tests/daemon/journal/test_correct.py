@@ -149,9 +149,9 @@ def test_its_undo_is_neutral_and_so_is_that_of_the_undo(store: Store, right: str
     before = known(store)
     version = corrected(store, name, right, *only)
     after = known(store)
-    assert undo(store, [str(version)]).dream is not None
+    assert undo(store, [str(version)]).version is not None
     assert_as_before(before, known(store))
-    assert undo(store, [str(version)]).dream is None
+    assert undo(store, [str(version)]).version is None
     undo(store, [str(version + 1)])
     again = known(store)
     for one in (after, again):
@@ -169,7 +169,7 @@ def test_a_memory_is_put_right_that_no_line_says(store: Store) -> None:
     assert "Grace's cat is called Minka" in [one.note.text for one in store.notes.pending()]
     undo(store, [str(version)])
     assert_as_before(before, known(store))
-    assert undo(store, [str(version)]).dream is None
+    assert undo(store, [str(version)]).version is None
 
 
 def test_what_somebody_else_says_of_themselves_is_another_thing(store: Store) -> None:
