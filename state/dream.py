@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
 from enum import StrEnum
 
-from state.changes.change import Change, CurrentLine
+from state.changes.change import REWORDS, Change, CurrentLine
 from state.codec import decode, encode
 from state.crystals.crystal import Crystal, Origin
 from state.document.asking import Ask, Heard
@@ -369,12 +369,19 @@ class Dream:
         )
 
     @property
-    def counts(self) -> tuple[int, int, int]:
-        """Return how many lines were added, how many changed, and how many put away, pointers aside."""
+    def counts(self) -> dict[str, int]:
+        """Return how many lines were added, revised and so on, pointers aside, as in `Version`."""
         pointers = SectionName.POINTERS
         whys = [one.why for one in self.changes if any(line.section is not pointers for line in one.gone + one.come)]
-        evicted = sum(why is Why.EVICTED and line.section is not pointers for line, why in self.left)
-        return whys.count(Why.ADDED), whys.count(Why.REVISED) + whys.count(Why.MERGED), evicted
+        left = [why for line, why in self.left if line.section is not pointers]
+        return {
+            "added": whys.count(Why.ADDED),
+            "revised": sum(map(whys.count, REWORDS)),
+            "recalled": whys.count(Why.RECALLED),
+            "evicted": left.count(Why.EVICTED),
+            "closed": left.count(Why.ANSWERED) + left.count(Why.DELETED),
+            "asked": len(self.proposed),
+        }
 
 
 RECORD_FORMAT = 6

@@ -1,10 +1,8 @@
 """Words: what people read in place of the codes of the ledger: why a dream ran, how it ended, who made a version."""
 
-from collections.abc import Iterable
-
 from graphs.extractive import EXTRACTIVE
 from state.document.operations import Why
-from state.dream import EDIT, HUMAN, MERGED, OWNERS_EDITS, REPAIRED, RESTORE, REVIEW, UNDO, Reason
+from state.dream import EDIT, HUMAN, MERGED, REPAIRED, RESTORE, REVIEW, UNDO, Reason
 from state.text.words import counted
 
 WITHOUT_MODEL = "without a model"
@@ -55,8 +53,6 @@ _ORIGINS = {
     "working": "working memory",
     "line": "a line of MEMORY.md",
 }
-_LEARNT = ("learnt", "changed", "put away")
-_EDITED = ("added", "changed", "put away")
 
 
 def reason_words(reason: str) -> str:
@@ -83,12 +79,6 @@ def fate_words(why: str) -> str:
 def author_words(author: str) -> str:
     """Return who wrote: a model by its name without its provider's, or that none did."""
     return WITHOUT_MODEL if author == EXTRACTIVE else "you" if author == "owner" else author.rpartition("/")[2]
-
-
-def changed_words(cause: str, counts: Iterable[int]) -> str:
-    """Return how many lines a version added, changed and put away, these `counts` in words; "" if none."""
-    names = _EDITED if cause in OWNERS_EDITS else _LEARNT
-    return ", ".join(f"{name} {number:,}" for name, number in zip(names, counts, strict=True) if number)
 
 
 def action_words(action: str) -> str:

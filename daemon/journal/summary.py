@@ -2,20 +2,23 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
 from daemon.journal.dream import DreamRun
 from state.document.operations import Refusal
-from state.dream import EDIT, OWNERS, OWNERS_RUNS, RESTORE, REVIEW, UNDO
+from state.dream import EDIT, OWNERS, OWNERS_EDITS, OWNERS_RUNS, RESTORE, REVIEW, UNDO
 from state.stores.database.tables import Run
 from state.stores.history.lineage import Version
 from state.text.words import counted
 
 _TIMES = ("", "once", "twice", "three times", "four times", "five times")
 _TOPICS, _LONGEST_TOPIC = 3, 40
+_DONE = {
+    "added": "learnt", "revised": "changed", "recalled": "brought back", "closed": "answered", "evicted": "put away",
+}  # fmt: skip
 
 
 class Kind(StrEnum):
@@ -111,13 +114,15 @@ def _did(made: Version | None) -> str:
     """Say what a dream did to the lines of its version; empty if nothing."""
     if made is None:
         return ""
-    words = (
-        ("learnt", made.added), ("changed", made.revised), ("brought back", made.recalled), ("answered", made.closed),
-        ("put away", made.evicted),
-    )  # fmt: skip
-    did = _sentence(", ".join(f"{word} {count:,}" for word, count in words if count))
+    said = done_words(made.cause, {name: getattr(made, name) for name in _DONE})
     asks = f"It asks you about {made.asked:,}." if made.asked else ""
-    return " ".join(filter(None, (did, asks)))
+    return " ".join(filter(None, (_sentence(said), asks)))
+
+
+def done_words(cause: str, counts: Mapping[str, int]) -> str:
+    """Say how many lines a version added, changed and so on, by the names of its counts; empty if none."""
+    words = _DONE | {"added": "added"} if cause in OWNERS_EDITS else _DONE
+    return ", ".join(f"{word} {counts[name]:,}" for name, word in words.items() if counts.get(name))
 
 
 def _figures(one: DreamRun) -> str:

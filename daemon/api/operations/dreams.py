@@ -13,7 +13,6 @@ from daemon.api.operations.request import Moment
 from daemon.api.shapes import ago, duration, facts, listed, one_row
 from daemon.api.words import (
     author_words,
-    changed_words,
     outcome_words,
     proposals_words,
     reason_words,
@@ -23,7 +22,7 @@ from daemon.dream.run import Mode, Outcome
 from daemon.journal.dream import DreamDetails, DreamRun, described, details, run_of_version, unified_diff
 from daemon.journal.life import MOST_DAYS, Life
 from daemon.journal.life import life as life_of
-from daemon.journal.summary import Kind
+from daemon.journal.summary import Kind, done_words
 from daemon.models.dreamer import who_dreams
 from daemon.observability.printable import visible
 from daemon.workspace.status import LastDream, Spending, Status, Verdict, status, verdict
@@ -61,7 +60,7 @@ def dream_text(reply: Dreamt) -> str:
     if outcome.mode == "dry":
         diff = unified_diff(dream.before, dream.after, "as it is", "after this dream")
         return f"{visible(diff)}\n{_cost_row(dream)}"
-    done = changed_words(dream.cause, dream.counts) or "nothing changed"
+    done = done_words(dream.cause, dream.counts) or "nothing changed"
     rows = [f"version {dream.number}: {done}; {len(dream.after):,} characters"]
     if dream.joined:
         rows.append("MEMORY.md was edited meanwhile: the edit is kept, and what the dream changed stands beside it")

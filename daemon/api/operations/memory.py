@@ -11,7 +11,7 @@ from daemon.api.access import WorkspaceAccess
 from daemon.api.operations.operation import Arg, FieldsError, operation
 from daemon.api.operations.request import Moment, Request
 from daemon.api.shapes import one_row, table
-from daemon.api.words import CAUSES, cause_words, changed_words, waiting_words
+from daemon.api.words import CAUSES, cause_words, waiting_words
 from daemon.dream.standing import SHOWN_CHARACTERS, StandingLines, shown, standing_lines
 from daemon.journal.as_of import Fate, MemoryThen, memory_then
 from daemon.journal.correct import put_right
@@ -19,6 +19,7 @@ from daemon.journal.dream import unified_diff
 from daemon.journal.lines import change
 from daemon.journal.mentions import Mention, Mentioned, Subject, mentions_of, shown_mention, subject_of
 from daemon.journal.restore import restore
+from daemon.journal.summary import done_words
 from daemon.observability.printable import visible
 from daemon.workspace.document import read_document
 from daemon.workspace.stores import Store, utc_now
@@ -267,7 +268,7 @@ def versions_text(reply: Versions) -> str:
 
 def _version_cells(one: Version) -> tuple[str, str, str]:
     """Return over how many notes a version was made, what it cost, and what it did."""
-    done = changed_words(one.cause, (one.added, one.revised, one.evicted))
+    done = done_words(one.cause, {"added": one.added, "revised": one.revised, "evicted": one.evicted})
     if one.cause not in CAUSES:  # a dream
         return f"{one.notes or ''}", f"${one.usd:.4f}" if one.usd else "", done or "nothing changed"
     return "", "", ": ".join(filter(None, (cause_words(one.cause, one.reason), done)))

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import sqlite3
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -12,7 +11,7 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
-from state.changes.change import REWORDS, CurrentLine
+from state.changes.change import CurrentLine
 from state.document.operations import Why
 from state.document.pointer import parse_pointer
 from state.document.sections import SectionName
@@ -386,10 +385,6 @@ class Lineage:
         """Record a committed dream with its text."""
         self._record_lines(dream)
         self._record_pointers(dream)
-        whys = Counter(
-            one.why for one in dream.changes if any(line.section is not _POINTERS for line in one.gone + one.come)
-        )
-        left = Counter(why for line, why in dream.left if line.section is not _POINTERS)
         self._add_version(
             dream.usage,
             number=dream.number,
@@ -399,12 +394,7 @@ class Lineage:
             reason=dream.reason,
             model=dream.author,
             seconds=dream.seconds,
-            added=whys[Why.ADDED],
-            revised=sum(whys[why] for why in REWORDS),
-            recalled=whys[Why.RECALLED],
-            evicted=left[Why.EVICTED],
-            closed=left[Why.ANSWERED] + left[Why.DELETED],
-            asked=len(dream.proposed),
+            **dream.counts,
             sections=self._first(_SECTIONS),
             notes=dream.notes,
             text=dream.after,
