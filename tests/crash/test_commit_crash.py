@@ -17,7 +17,6 @@ from pathlib import Path
 
 import pytest
 
-from daemon.dream.standing import standing_lines
 from daemon.journal.correct import put_right
 from daemon.journal.lines import change
 from daemon.journal.mentions import subject_of
@@ -62,6 +61,7 @@ from tests.support.committing import (
 from tests.support.faults import Fault, FaultySystem, PowerCut, every_fault, images, share
 from tests.support.long_variants import fewer, is_whole
 from tests.support.stepping import killed
+from tests.support.working import wish
 
 PORT, TEA, LEDGER = OLD_NOTES
 MINE, NEW = "Ada prefers cocoa in the morning", "Ada answers in one line"
@@ -100,11 +100,10 @@ def restored(workspace: Workspace, _: Prepared, further: str) -> bool:
 
 
 def change_lines(store: Store, _: Prepared) -> None:
-    known = {line.text: line.id for section in standing_lines(store, utc_now()).sections for line in section.lines}
     wishes = [
-        Wish(LineAction.EDIT, known[TEA], expected=TEA, text=MINE),
-        Wish(LineAction.DELETE, known[PORT], expected=PORT),
-        Wish(LineAction.PIN, known[LEDGER], expected=LEDGER),
+        wish(store, LineAction.EDIT, TEA, MINE),
+        wish(store, LineAction.DELETE, PORT),
+        wish(store, LineAction.PIN, LEDGER),
         Wish(LineAction.ADD, section=SectionName.PHENOTYPE, text=NEW),
     ]
     change(store, wishes)

@@ -11,10 +11,12 @@ from typing import Any
 
 from daemon import sessions
 from daemon.config.settings import Config, SecretsSection
+from daemon.dream.standing import Line, standing_lines
 from daemon.sessions import answers as values
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, open_exclusive, utc_now
 from daemon.workspace.vector_index import Embedding
+from graphs.review import LineAction, Wish
 from state.scratch import Note
 from state.sessions.item import Item
 from state.stores.sessions.sessions import Sessions
@@ -48,6 +50,16 @@ def noted(store: Store, *texts: str, importance: float = 0.8) -> None:
 
 def document(store: Store) -> str:
     return store.workspace.document.read_text(encoding="utf-8")
+
+
+def standing(store: Store) -> dict[str, Line]:
+    """Return the lines of MEMORY.md as they stand, by their texts."""
+    return {line.text: line for one in standing_lines(store, utc_now()).sections for line in one.lines}
+
+
+def wish(store: Store, action: LineAction, old: str, text: str = "", *, again: bool = False) -> Wish:
+    """Return the owner's wish for the line with this text."""
+    return Wish(action, standing(store)[old].id, expected=old, text=text, again=again)
 
 
 def texts_of(store: Store) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from daemon.config.settings import load
-from daemon.dream.standing import SHOWN_CHARACTERS, Line, StandingLines, shown, standing_lines
+from daemon.dream.standing import SHOWN_CHARACTERS, Line, shown, standing_lines
 from daemon.journal.lines import change
 from daemon.journal.restore import restore
 from daemon.workspace.stores import Store, utc_now
@@ -26,7 +26,7 @@ from state.trust import Trust
 from tests.support.committing import added, dreamt
 from tests.support.copies import copy_of
 from tests.support.revising import revises
-from tests.support.working import SECRET, document, working
+from tests.support.working import SECRET, document, standing, wish, working
 
 TEA, PORT, WALL = (
     "Ada prefers tea in the morning",
@@ -60,15 +60,6 @@ def texts(store: Store) -> list[str]:
     return [block.text for _, block in parse(document(store)).lines()]
 
 
-def lines(store: Store, found: StandingLines | None = None) -> dict[str, Line]:
-    found = found or standing_lines(store, utc_now())
-    return {line.text: line for section in found.sections for line in section.lines}
-
-
-def wish(store: Store, action: LineAction, old: str, text: str = "", **more: Any) -> Wish:
-    return Wish(action, lines(store)[old].id, expected=old, text=text, **more)
-
-
 def done(store: Store, *wishes: Wish) -> Dream:
     return change(store, wishes)[0]
 
@@ -99,7 +90,7 @@ def test_all_that_is_wanted_is_one_version_by_the_owner(store: Store) -> None:
     assert f"- {WALL} 📌\n" in document(store)
     (run,) = store.ledger.runs(1)
     assert (run.reason, run.outcome, run.version) == ("edit by the owner", "committed", 2)
-    found = lines(store)
+    found = standing(store)
     assert {text: (one.author, one.trust, one.pinned, one.version) for text, one in found.items()} == {
         "Answers are short": ("owner", Trust.OWNER, False, 2),
         COCOA: ("owner", Trust.OWNER, False, 2),
@@ -171,7 +162,7 @@ def test_a_line_that_says_something_else_by_now_is_not_changed(store: Store) -> 
         done(store, wish(store, LineAction.DELETE, PORT), wanted)
     assert list(fields(refused)) == ["changes.1"]
     with pytest.raises(ConflictError, match="says something else"):
-        done(store, Wish(LineAction.DELETE, lines(store)[PORT].id, expected=WALL))
+        done(store, Wish(LineAction.DELETE, standing(store)[PORT].id, expected=WALL))
     with pytest.raises(ConflictError, match="not what it was"):
         change(store, [wish(store, LineAction.DELETE, PORT)], digest)
     assert texts(store) == [WALL, PORT, COCOA]
@@ -180,7 +171,7 @@ def test_a_line_that_says_something_else_by_now_is_not_changed(store: Store) -> 
 
 def test_a_line_that_no_version_knows_is_named_by_its_text(store: Store) -> None:
     write(store, added(document(store), "Ada's sister is called Grace"))
-    assert lines(store)["Ada's sister is called Grace"].id == ""
+    assert standing(store)["Ada's sister is called Grace"].id == ""
     wanted = Wish(
         LineAction.EDIT, section=SectionName.BOND, expected="Ada's sister is called Grace", text="Grace is her niece"
     )
@@ -221,7 +212,7 @@ def test_a_save_in_the_same_moment_is_kept_beside_it_and_wins_where_both_changed
     assert {"Grace is her sister", "Ada drinks water", WALL, "The kettle of house 9 was repaired"} == set(
         texts(store)
     )
-    assert lines(store)["Ada drinks water"].author == "owner"
+    assert standing(store)["Ada drinks water"].author == "owner"
 
 
 def test_before_the_first_dream_there_is_the_file(tmp_path: Path) -> None:
@@ -236,7 +227,7 @@ def test_a_secret_stands_as_it_would_by_hand(store: Store) -> None:
     edit(store, PORT, text)
     assert text in texts(store)
     assert not [row for row in store.connection.execute("SELECT text FROM crystals") if SECRET in row[0]]
-    shown = next(one for one in lines(store) if "token" in one)
+    shown = next(one for one in standing(store) if "token" in one)
     assert SECRET not in shown
     done(store, wish(store, LineAction.DELETE, shown))
     assert text not in texts(store)
@@ -245,7 +236,7 @@ def test_a_secret_stands_as_it_would_by_hand(store: Store) -> None:
 def test_each_line_says_who_wrote_it_and_when(store: Store) -> None:
     write(store, added(document(store), "Ada's sister is called Grace"))
     found = standing_lines(store, utc_now() + timedelta(days=2))
-    known = lines(store, found)
+    known = {line.text: line for section in found.sections for line in section.lines}
     given = bootstrap(document(store), (), 200_000, as_of="2026-01-01").text
     assert (found.version, found.budget, found.characters) == (1, 8_000, len(given))
     tea = known[TEA]
@@ -254,10 +245,10 @@ def test_each_line_says_who_wrote_it_and_when(store: Store) -> None:
     mine = known["Ada's sister is called Grace"]
     assert (mine.id, mine.version, mine.author, mine.trust, mine.age_days) == ("", None, "owner", Trust.OWNER, None)
     dreamt(store, "Grace plays chess")
-    assert lines(store)[mine.text].author == "owner"
+    assert standing(store)[mine.text].author == "owner"
     restore(store, 1)
     restore(store, 3)
-    assert lines(store)["Grace plays chess"].author == "extractive"
+    assert standing(store)["Grace plays chess"].author == "extractive"
 
 
 def test_the_file_is_shown_in_its_order_with_what_stands_outside(store: Store) -> None:
@@ -269,7 +260,7 @@ def test_the_file_is_shown_in_its_order_with_what_stands_outside(store: Store) -
         ("Active Context", "## Active Context", [WALL, PORT, TEA]),
         ("", "## Also mine", ["below"]),
     ]
-    assert lines(store)["below"].pinned
+    assert standing(store)["below"].pinned
     assert len(found.sections) == 10  # the seven, the title, and the owner's two
 
 
@@ -280,7 +271,7 @@ def test_a_line_whose_ground_is_superseded_says_by_what_and_since_when(store: St
     older, newer = keys[evidence["L1"][0]], keys[evidence["L4"][0]]
     now = utc_now()
     store.supersessions.record([Supersession(older, newer, now, Trust.OWNER, Cause.OWNER)])
-    found = lines(store)
+    found = standing(store)
     assert found[TEA].superseded_by == "Ada drinks water at noon"
     assert found[TEA].superseded_at is not None
     assert (found[PORT].superseded_by, found[PORT].superseded_at) == ("", None)
@@ -292,17 +283,17 @@ def test_a_line_says_which_proposal_would_change_it(store: Store) -> None:
     with revises({NEW_PORT: PORT, COCOA: TEA}):
         thinking = replace(store, config=load(None))
         dreamt(thinking, NEW_PORT, COCOA)  # of a line by hand its owner is asked
-    assert {text: line.proposed for text, line in lines(store).items() if line.proposed} == {f"{PORT} for now": 1}
+    assert {text: line.proposed for text, line in standing(store).items() if line.proposed} == {f"{PORT} for now": 1}
 
 
 def test_no_secret_and_no_more_than_the_beginning_is_shown(store: Store) -> None:
     write(store, added(document(store), f"the token is {SECRET}, {'word ' * 400}"))
-    (long,) = [line for line in lines(store).values() if "token" in line.text]
+    (long,) = [line for line in standing(store).values() if "token" in line.text]
     assert SECRET not in long.text
     assert (len(long.text), long.cut) == (SHOWN_CHARACTERS, True)
     change(store, [Wish(LineAction.DELETE, section=SectionName.BOND, expected=long.text)])
     assert "token" not in document(store)
-    assert not any("token" in text for text in lines(store))
+    assert not any("token" in text for text in standing(store))
     assert shown(store, SECRET * 500)[0].count(SECRET) == 0
 
 

@@ -14,7 +14,7 @@ from daemon.api.operations.search import recall
 from daemon.config.settings import Config
 from daemon.dream.proposals import open_proposals, settle
 from daemon.dream.run import Mode, dream_now
-from daemon.dream.standing import Line, standing_lines
+from daemon.dream.standing import Line
 from daemon.journal.correct import put_right
 from daemon.journal.lines import change
 from daemon.journal.mentions import subject_of
@@ -30,7 +30,7 @@ from state.scratch import Note
 from state.search.ranking import Hit
 from tests.support.model_characters import inputs_of, lines_of
 from tests.support.scripted_model import ScriptedModel
-from tests.support.working import noted, working
+from tests.support.working import noted, standing, wish, working
 
 BOND, CONTEXT = SectionName.BOND.value, SectionName.CONTEXT.value
 SLOW, FAST = "Kestrel's price feed publishes each 20 s.", "Kestrel's price feed publishes each 15 s."
@@ -54,9 +54,7 @@ class Dreamer:
         return list(recall(self.store, question, everything=everything).hits)
 
     def line(self, text: str) -> Line:
-        return next(
-            one for part in standing_lines(self.store, utc_now()).sections for one in part.lines if one.text == text
-        )
+        return standing(self.store)[text]
 
     def superseded(self) -> set[str]:
         keys = range(1, self.store.crystals.newest() + 1)
@@ -281,11 +279,11 @@ def test_a_restore_and_its_undo_keep_author_age_importance_and_evidence(dreamer:
     dreamer.dream("Ada has a cat called Miez", does=[add("Ada's cat is called Miez.", "Miez")])
     store = dreamer.store
     version, count = store.lineage.last_version(), store.crystals.count()
-    before = {one.text: one for part in standing_lines(store, utc_now()).sections for one in part.lines if one.id}
+    before = standing(store)
     evidence = {text: set(store.lineage.evidence()[one.id]) for text, one in before.items()}
     restore(store, 1)
     restore(store, version)
-    after = {one.text: one for part in standing_lines(store, utc_now()).sections for one in part.lines if one.id}
+    after = standing(store)
     assert after.keys() == before.keys()
     for text, line in after.items():
         was = before[text]
@@ -311,20 +309,18 @@ def test_what_contradicts_a_pinned_line_is_one_question_to_its_owner(
     store = dreamer.store
     dreamer.dream(SLOW_NOTE, does=[add(SLOW, "20 s")])
     line = dreamer.line(SLOW)
-    change(store, [Wish(LineAction.PIN, line=line.id, expected=SLOW)])
+    change(store, [wish(store, LineAction.PIN, SLOW)])
     if named:
         store.notes.inbox.append(Note(FAST, utc_now(), 0.8, replaces=line.id))
         without_model = replace(store, config=Config())
         dream_now(without_model, Reason.MANUAL, Mode.AUTO)
     else:
         dreamer.dream(FAST_NOTE, does=[revise(SLOW, FAST, "15 s")])
-    assert [one.text for part in standing_lines(store, utc_now()).sections for one in part.lines if one.id] == [SLOW]
+    assert list(standing(store)) == [SLOW]
     assert store.notes.count().notes == 0
     ((asked, _),) = open_proposals(store)
     settle(store, *(([asked.number], ()) if accepts else ((), [asked.number])))
     holds = dreamer.line(FAST if accepts else SLOW)
     assert holds.pinned
     dreamer.dream("Ada has a cat called Miez", does=[])
-    assert [one.text for part in standing_lines(store, utc_now()).sections for one in part.lines if one.id] == [
-        holds.text
-    ]
+    assert list(standing(store)) == [holds.text]

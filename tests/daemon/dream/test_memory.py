@@ -7,7 +7,6 @@ from pathlib import Path
 from daemon.config.settings import Config
 from daemon.dream.memory import WorkspaceMemory
 from daemon.dream.snapshot import snapshot
-from daemon.dream.standing import standing_lines
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.document import settle_document
 from daemon.workspace.session_start import session
@@ -18,7 +17,7 @@ from state.dream import Reason
 from state.secrets.policy import DEFAULT
 from state.stores.vectors.embedder import Unavailable
 from tests.support.committing import dreamt
-from tests.support.working import AT, SECRET, document, working
+from tests.support.working import AT, SECRET, document, standing, working
 
 
 def test_others_write_at_once_while_pointers_are_tried_and_the_trial_writes_nothing(tmp_path: Path) -> None:
@@ -79,11 +78,10 @@ def test_what_a_dream_has_written_is_shown_as_it_is_everywhere(tmp_path: Path) -
         store.workspace.document.write_text(document(store) + typed, encoding="utf-8")
         settle_document(store)
         read = WorkspaceMemory(store).read("d", Reason.MANUAL, utc_now())
-        listed = (one.text for section in standing_lines(store, utc_now()).sections for one in section.lines)
         for shown in (
             session(store.workspace, 200_000, None, DEFAULT, utc_now()).ready.memory,
             store.shown_memory(document(store)),
-            "\n".join(listed),
+            "\n".join(standing(store)),
             "\n".join(read.redaction.of(one.text) for one in read.lines),
         ):
             assert line in shown

@@ -23,7 +23,7 @@ from state.errors import NotFoundError, UsageError
 from tests.support.committing import dreamt
 from tests.support.copies import copy_of
 from tests.support.revising import revises
-from tests.support.working import document, working
+from tests.support.working import document, standing, wish, working
 
 TEA, PORT, WALL = "Ada prefers tea in the morning", "The server listens on port 8080", "The wall is of granite"
 NEW_PORT = "The server listens on port 9090"
@@ -51,11 +51,6 @@ def known(store: Store) -> dict[str, tuple[Any, ...]]:
         for section in found.sections
         for line in section.lines
     }
-
-
-def wish(store: Store, action: LineAction, old: str, text: str = "") -> Wish:
-    ids = {line.text: line.id for section in standing_lines(store, utc_now()).sections for line in section.lines}
-    return Wish(action, ids[old], expected=old, text=text)
 
 
 def by_model(store: Store) -> None:
@@ -91,9 +86,7 @@ def test_a_version_of_any_cause_is_undone_and_lines_come_back_as_they_were(store
     assert list(known(store).items()) == list(before.items())  # each where it stood
     assert undo(store, [str(version)]).version is None
     # What holds is what stands again.
-    assert not any(
-        one.superseded_by for section in standing_lines(store, utc_now()).sections for one in section.lines
-    )
+    assert not any(one.superseded_by for one in standing(store).values())
     dreamt(store, "Grace plays chess")  # what came back is not deleted again
     assert set(known(store)) == {*before, "Grace plays chess"}
 

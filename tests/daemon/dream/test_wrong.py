@@ -15,14 +15,13 @@ from daemon.api.operations.search import recall
 from daemon.config.settings import Config
 from daemon.dream.proposals import open_proposals, settle
 from daemon.dream.run import Mode, dream_now
-from daemon.dream.standing import Line, standing_lines
 from daemon.journal.correct import put_right
 from daemon.journal.lines import change
 from daemon.journal.mentions import subject_of
 from daemon.journal.restore import restore
 from daemon.workspace.stores import Store, utc_now
 from graphs.correction import NOT_TRUE
-from graphs.review import LineAction, Wish
+from graphs.review import LineAction
 from state.crystals.crystal import Crystal, Kind, Origin
 from state.document.document import parse
 from state.dream import Reason
@@ -32,7 +31,7 @@ from state.trust import Trust
 from tests.support.forgettable import forgotten
 from tests.support.model_characters import inputs_of
 from tests.support.scripted_model import Reply, ScriptedModel
-from tests.support.working import working
+from tests.support.working import standing, wish, working
 
 WRONG, RIGHT = "Mirela lives in a flat on Harbour street", "Mirela lives in the yellow house on Kivi lane"
 FORMER, LATTER = "The staging server listens on port 8080", "The staging server listens on port 9090"
@@ -77,17 +76,11 @@ def dreamt(store: Store, *notes: str) -> None:
         dream_now(store, Reason.MANUAL, Mode.AUTO)
 
 
-def lines(store: Store) -> dict[str, Line]:
-    every = standing_lines(store, utc_now()).sections
-    return {line.text: line for section in every for line in section.lines}
-
-
 def changed(store: Store, action: str, old: str, text: str = "") -> None:
-    id_ = lines(store)[old].id
     if action == "wrong":
-        put_right(store, subject_of(store, id_), text, ())
+        put_right(store, subject_of(store, standing(store)[old].id), text, ())
     else:
-        change(store, [Wish(LineAction(action), id_, expected=old, text=text)])
+        change(store, [wish(store, LineAction(action), old, text)])
 
 
 def called_wrong(store: Store, text: str = "") -> None:
@@ -127,12 +120,12 @@ def test_no_dream_writes_it_again(tmp_path: Path, opened: Opened, action: str, o
         dreamt(store, WRONG, FORMER)
         changed(store, action, old, text)
         said_again(store, old)
-        standing = lines(store)
-        assert not [line for line in standing if line.startswith(old)]
-        assert not text or (standing[text].author, standing[text].trust) == ("owner", Trust.OWNER)
+        stand = standing(store)
+        assert not [line for line in stand if line.startswith(old)]
+        assert not text or (stand[text].author, stand[text].trust) == ("owner", Trust.OWNER)
         done = settle(store, [one.number for one, _ in open_proposals(store)], ())
         assert {one.refusal.guard for one in done.refused} <= {"human veto"}
-        assert not [line for line in lines(store) if line.startswith(old)]
+        assert not [line for line in standing(store) if line.startswith(old)]
 
 
 @pytest.mark.parametrize(("right", "now"), [(RIGHT, RIGHT), ("", f"{NOT_TRUE}{WRONG}")], ids=["right", "denied"])
@@ -140,14 +133,14 @@ def test_a_search_gives_what_is_right_or_that_it_is_not_true_instead(tmp_path: P
     with working(tmp_path / "agent") as store:
         dreamt(store, WRONG, FORMER)
         called_wrong(store, right)
-        assert WRONG not in lines(store)
-        assert (now in lines(store)) is bool(right)
+        assert WRONG not in standing(store)
+        assert (now in standing(store)) is bool(right)
         assert found(store)[:2] == [(now, ""), (WRONG, now)]
         restore(store, 1)
-        assert WRONG in lines(store)
+        assert WRONG in standing(store)
         assert {(WRONG, ""), (now, WRONG)} <= {*found(store)}
         dreamt(store, CHESS)
-        assert WRONG in lines(store)
+        assert WRONG in standing(store)
         if right:
             restore(store, 2)
             assert (WRONG, right) in found(store)
@@ -158,7 +151,7 @@ def test_a_text_that_says_more_than_the_line_holds_on(tmp_path: Path) -> None:
     said = f"{WRONG}. {', '.join([tail, *[tail.lower()] * 6])}."
     with working(tmp_path / "agent") as store:
         dreamt(store, said, FORMER)
-        (line,) = [one for one in lines(store).values() if one.text.startswith(WRONG)]
+        (line,) = [one for one in standing(store).values() if one.text.startswith(WRONG)]
         assert line.text == f"{WRONG}."
         changed(store, "wrong", line.text)
         hits = dict(found(store))
@@ -171,8 +164,8 @@ def test_a_line_beside_it_on_the_same_note_stands(tmp_path: Path) -> None:
         dreamt(store, WRONG, FORMER)
         called_wrong(store)
         dreamt(store, CHESS)
-        assert FORMER in lines(store)
-        assert lines(store)[FORMER].superseded_by == ""
+        assert FORMER in standing(store)
+        assert standing(store)[FORMER].superseded_by == ""
         assert [block.text for _, block in parse(store.workspace.document.read_text()).lines()].count(FORMER) == 1
 
 

@@ -24,7 +24,7 @@ from state.signals.curiosity import Cause
 from state.trust import Trust
 from tests.support.committing import dreamt
 from tests.support.copies import copy_of
-from tests.support.working import add, document, noted, working
+from tests.support.working import add, document, noted, standing, working
 
 OFFICE, RIGHT = "Mara's office is in Hamburg-Altona.", "Mara's office is in Hamburg-Eppendorf."
 BIRTHDAY = "Mara's birthday is 3 May"
@@ -56,8 +56,7 @@ def store(begun: Path, tmp_path: Path) -> Iterator[Store]:
 
 
 def line(store: Store, text: str) -> str:
-    every = (one for section in standing_lines(store, utc_now()).sections for one in section.lines)
-    return next(one.id for one in every if one.text == text)
+    return standing(store)[text].id
 
 
 def known(store: Store) -> dict[str, Any]:
