@@ -215,7 +215,7 @@ def _too_much(sheet: Sheet, operation: Operation) -> Refusal | None:
             figures = f"merges leave at most {EVICTIONS} lines fewer in one dream"
             return Refusal("eviction runaway", "operation", figures)
     cited = sheet.cited_inputs(operation)
-    full = [one for one in cited if sheet.vouched(one) + len(operation.lines) > PER_INPUT]
+    full = [one for one in cited if sheet.vouched[one] + len(operation.lines) > PER_INPUT]
     if operation.lines and cited and len(full) == len(cited):
         figures = f"{full[0]} is cited for more than {PER_INPUT} changed lines"
         return Refusal("bounds", "operation", figures)

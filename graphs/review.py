@@ -145,7 +145,6 @@ class Review(Sheet):
             cause=cause,
             reason=reason,
             dreamt=(),
-            notes=0,
             refused=(),
             crystals=(*dream.crystals, *self.said),
             tombstones=tuple(self.unwanted),
@@ -243,7 +242,7 @@ def undo_changes(
     `evidence` has the crystals behind former lines, `below` the texts that stood below them, both by line id.
     `beside` has what is taken back beside the lines, by version: if all its changes are undone.
     """
-    review = Review(replace(snapshot, seeds=(), notes=(), taken=()))
+    review = Review(snapshot)
     done = tuple(name for name, change in changes.items() if review.undo(change, evidence, below))
     outdated = tuple(name for name in changes if name not in done)
     kept = {name.partition(".")[0] for name in outdated}
@@ -304,7 +303,7 @@ def settle_proposals(
         pieces += cited
         lines = {line.id for line in snapshot.lines} & set(one.operation.cites)
         operations[number] = replace(one.operation, cites=(*(piece.id for piece in cited), *sorted(lines)))
-    review = Review(replace(snapshot, evidence=tuple(pieces), seeds=(), notes=(), taken=()))
+    review = Review(replace(snapshot, evidence=tuple(pieces)))
     done, outdated, refused = list[int](), list[int](), dict[int, Refusal]()
     for number, one in accepted.items():
         today = [line.id for line in map(review.stands, one.lines) if line is not None]

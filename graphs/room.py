@@ -138,7 +138,8 @@ def leaving(sheet: Sheet) -> list[CurrentLine]:
     snapshot = sheet.snapshot
     today = snapshot.today
     lasting = sum(length_of(line) for line in sheet.standing if line.section in LASTING)
-    retold = _likeness_to_newer([line for line in sheet.standing if line.section not in _STAY])
+    likeness = Likeness(line for line in sheet.standing if line.section not in _STAY)
+    retold = {line.id: likeness.to_newer(line) for line in sheet.standing if line.section not in _STAY}
     is_kept = LASTING if lasting <= LASTING_SHARE * snapshot.budget else frozenset[SectionName]()
     vital, ahead = _vital(sheet, retold), _ahead(sheet)
 
@@ -202,11 +203,6 @@ def _within(room: float, lines: Sequence[CurrentLine]) -> set[str]:
 def last_day(line: CurrentLine, zone: tzinfo) -> str:
     """Return the last day on which a line holds, or else that its text names (ISO 8601; "": none)."""
     return line.until or last_day_named(line.text, local(line.said_at or line.born_at, zone))
-
-
-def _likeness_to_newer(lines: Sequence[CurrentLine]) -> dict[str, float]:
-    likeness = Likeness(lines)
-    return {line.id: likeness.to_newer(line) for line in lines}
 
 
 def length_of(line: CurrentLine) -> int:

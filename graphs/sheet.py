@@ -92,7 +92,8 @@ class Sheet(Page):
 
     `told` has the outcome of each operation, `heard` the ids of the consumed inputs, `proposed` what the owner
     is asked, `refused` every refusal, `unread` the parts of the last answer that could not be read, `learnt` the
-    model's insights, `unmovable` by line id why a line cannot leave, `began` the ids of the lines from before.
+    model's insights, `unmovable` by line id why a line cannot leave, `began` the ids of the lines from before,
+    `vouched` for how many changed lines each input was cited.
     `is_judged`: somebody chose the new lines (a model, the owner), so that they stay before others do; `tells_days`:
     session starts tell the days of lines that say "today".
     """
@@ -112,7 +113,7 @@ class Sheet(Page):
         self.is_judged = self.tells_days = False
         self.began = {line.id for line in snapshot.lines if line.section not in WRITTEN_BY_CODE}
         self._size = len(self.began)
-        self._vouched = Counter[str]()
+        self.vouched = Counter[str]()
         self._parts = defaultdict[str, list[str]](list)  # by the text of a line: what lines say that were split off
         self._longest = 0
         self._kept = {one.text: one for one in (*snapshot.notes, *snapshot.twins)}
@@ -189,14 +190,6 @@ class Sheet(Page):
             self.heard.update(refusal.operation.cites)
         is_fault = not is_needless and refusal.guard != APPROVAL
         self.told.append(Told(refusal.operation, refusal.figures, mend=is_fault))
-
-    def count_input(self, operation: Operation) -> None:
-        """Count the changed lines for each input that the operation cites."""
-        self._vouched.update({cite: len(operation.lines) for cite in self.cited_inputs(operation)})
-
-    def vouched(self, cite: str) -> int:
-        """Return for how many changed lines this input was cited."""
-        return self._vouched[cite]
 
     def cited_inputs(self, operation: Operation) -> list[str]:
         """Return the inputs that an operation cites."""
@@ -292,7 +285,7 @@ class Sheet(Page):
         if operation.action in _SAME_LINE and not self.began.isdisjoint(operation.lines):
             self.began.update(line.id for line in done.come)  # the same line under another id
         self.old_left += len(old)
-        self.count_input(operation)
+        self.vouched.update(dict.fromkeys(self.cited_inputs(operation), len(operation.lines)))
         self.told.append(Told(operation, ", ".join(line.id for line in done.come) or "done", applied=True))
 
     def _come(

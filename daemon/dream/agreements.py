@@ -32,7 +32,6 @@ from state.stores.database.tombstones import tombstones_in
 from state.stores.disk.places import kept_roots
 from state.stores.disk.workspace import Workspace
 from state.stores.history.lineage import Lineage
-from state.stores.history.proposals import Proposals
 from state.text.line import LINE_CHARACTERS, as_line
 from state.text.words import counted, normalise
 from state.trust import Trust
@@ -94,7 +93,7 @@ def propose_agreements(store: Store, now: datetime, environment: Mapping[str, st
     agreed = {normalise(as_line(said[0].text)) for said in found}
     gone = [one.number for one in waiting if others.all_read and normalise(one.operation.text) not in agreed]
     room = max(0, _MOST_WAITING - len(waiting) + len(gone))
-    new = list(islice(_to_propose(store, proposals, found, others.forgotten), room))
+    new = list(islice(_to_propose(store, found, others.forgotten), room))
     if gone or new:
         with transaction(store.connection):
             store.memory.check()
@@ -149,11 +148,11 @@ def _agreements(statements: Sequence[_Statement]) -> list[list[_Statement]]:
 
 
 def _to_propose(
-    store: Store, proposals: Proposals, found: Sequence[Sequence[_Statement]], forgotten: Sequence[Known]
+    store: Store, found: Sequence[Sequence[_Statement]], forgotten: Sequence[Known]
 ) -> Iterator[Proposed]:
     """Yield the shared lines that do not wait, were not declined, deleted or forgotten, each as a new line."""
     text, _ = read_document(store.workspace, store.connection)
-    known = [*(one.operation.text for one in proposals.all()), *store.lineage.tombstones()]
+    known = [*(one.operation.text for one in store.proposals.all()), *store.lineage.tombstones()]
     known += [block.text for _, block in working(text).lines()]
     said_before = set(map(normalise, known))
     graves = [grave for grave in (store.crystals.forgotten.tombstones(), *forgotten) if grave]

@@ -227,10 +227,7 @@ def latest_entries(store: Store, limit: int, version: int | None = None, since: 
 def entries_of(store: Store, record: Dream) -> tuple[Entry, ...]:
     """Return the changes of a version in their order."""
     page = page_of(store)
-    return tuple(
-        replace(_told(store, record, place, one), undoable=inverse_of(one, page) is not None)
-        for place, one in _named(record)
-    )
+    return tuple(_told(store, record, place, one, page) for place, one in _named(record))
 
 
 def _entries(store: Store, number: int, page: Page) -> Iterator[Entry]:
@@ -240,7 +237,7 @@ def _entries(store: Store, number: int, page: Page) -> Iterator[Entry]:
     except (NotFoundError, StorageError):  # 'dreamd doctor' reports it
         return
     for place, change in reversed(_named(record)):
-        yield replace(_told(store, record, place, change), undoable=inverse_of(change, page) is not None)
+        yield _told(store, record, place, change, page)
 
 
 def _named(record: Dream) -> list[tuple[int, Change]]:
@@ -249,7 +246,7 @@ def _named(record: Dream) -> list[tuple[int, Change]]:
     return list(enumerate(record.changes, 1)) if all(line.id for line in lines) else []
 
 
-def _told(store: Store, record: Dream, place: int, change: Change) -> Entry:
+def _told(store: Store, record: Dream, place: int, change: Change, page: Page) -> Entry:
     return Entry(
         name=f"{record.number}.{place}",
         version=record.number,
@@ -264,6 +261,7 @@ def _told(store: Store, record: Dream, place: int, change: Change) -> Entry:
         dream=record.id,
         author=record.usage.model or record.author,
         prompts=record.usage.prompts,
+        undoable=inverse_of(change, page) is not None,
     )
 
 

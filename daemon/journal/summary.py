@@ -64,11 +64,8 @@ def summary(one: DreamRun) -> Sentence:
     """Return a run in a sentence."""
     run = one.run
     match run.outcome:
-        case "failed":
-            return Sentence(Kind.FAILED, f"{_why_failed(run.detail)}.{_its_notes(one)}", "Failed:", "", _figures(one))
-        case "rejected":
-            said = f"{_why_refused(run.detail)}.{_its_notes(one)}"
-            return Sentence(Kind.FAILED, said, "Failed:", "", _figures(one))
+        case "failed" | "rejected":
+            return Sentence(Kind.FAILED, f"{_why(run)}.{_its_notes(one)}", "Failed:", "", _figures(one))
         case "skipped":
             return Sentence(Kind.SKIPPED, _skipped(run))
         case "running":
@@ -87,7 +84,7 @@ def ended(one: DreamRun, before: datetime | None) -> str:
         case Kind.SKIPPED | Kind.NOTHING:
             return f"Nothing new since {before:%H:%M}." if before else "Nothing new."
         case Kind.FAILED:
-            return f"Failed: {_why(one.run).rstrip('.')}; your notes wait."
+            return f"Failed: {_why(one.run)}; your notes wait."
         case Kind.DREAM:
             cost = f", {dollars(one.spent.usd)}" if one.spent.usd else ""
             first, *more = said.said.split(". ", 1)
@@ -220,16 +217,15 @@ def refused(one: Refusal) -> str:
 
 
 def _why(run: Run) -> str:
-    return _why_refused(run.detail) if run.outcome == "rejected" else _why_failed(run.detail)
+    """Say why a dream failed or was refused."""
+    if run.outcome == "rejected":
+        return _said((*_REFUSALS, *_FAILURES), run.detail) or "the model's answer could not be used"
+    return _why_failed(run.detail)
 
 
 def _why_failed(detail: str) -> str:
     """Say why a dream failed, without the names of exceptions, addresses and what a server wrote."""
     return _said(_FAILURES, detail) or "something went wrong that dreamd does not know"
-
-
-def _why_refused(detail: str) -> str:
-    return _said(_REFUSALS, detail) or _said(_FAILURES, detail) or "the model's answer could not be used"
 
 
 def _said(rows: Iterable[tuple[str, str]], detail: str) -> str:

@@ -18,14 +18,17 @@ _OF_INSTALLERS = (".local/bin", ".claude/local", ".npm-global/bin", "bin")
 
 def state_folder(environment: Mapping[str, str]) -> Path:
     """Return $XDG_STATE_HOME/dreamd, or ~/.local/state/dreamd. Raise ConfigError without a home folder."""
-    named = environment.get("XDG_STATE_HOME", "")
-    return (Path(named) if named.startswith("/") else home(environment) / ".local" / "state") / "dreamd"
+    return _base_folder(environment, "XDG_STATE_HOME", ".local/state") / "dreamd"
 
 
 def data_folder(environment: Mapping[str, str]) -> Path:
     """Return $XDG_DATA_HOME/dreamd, or ~/.local/share/dreamd. Raise ConfigError without a home folder."""
-    named = environment.get("XDG_DATA_HOME", "")
-    return (Path(named) if named.startswith("/") else home(environment) / ".local" / "share") / "dreamd"
+    return _base_folder(environment, "XDG_DATA_HOME", ".local/share") / "dreamd"
+
+
+def _base_folder(environment: Mapping[str, str], variable: str, default: str) -> Path:
+    named = environment.get(variable, "")
+    return Path(named) if named.startswith("/") else home(environment) / default
 
 
 def home(environment: Mapping[str, str]) -> Path:
