@@ -1,9 +1,8 @@
 """A line that its owner calls wrong: no later dream writes it again, and a search does not give it as current."""
 
 import json
-import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from itertools import count
 from pathlib import Path
@@ -18,17 +17,14 @@ from daemon.dream.run import Mode, dream_now
 from daemon.journal.correct import put_right
 from daemon.journal.lines import change
 from daemon.journal.mentions import subject_of
-from daemon.journal.restore import restore
 from daemon.workspace.stores import Store, utc_now
 from graphs.correction import NOT_TRUE
 from graphs.review import LineAction
 from state.crystals.crystal import Crystal, Kind, Origin
-from state.document.document import parse
 from state.dream import Reason
 from state.errors import RejectedError
 from state.scratch import Note
 from state.trust import Trust
-from tests.support.forgettable import forgotten
 from tests.support.model_characters import inputs_of
 from tests.support.scripted_model import Reply, ScriptedModel
 from tests.support.working import standing, wish, working
@@ -83,10 +79,6 @@ def changed(store: Store, action: str, old: str, text: str = "") -> None:
         change(store, [wish(store, LineAction(action), old, text)])
 
 
-def called_wrong(store: Store, text: str = "") -> None:
-    changed(store, "wrong", WRONG, text)
-
-
 def found(store: Store) -> list[tuple[str, str]]:
     hits = recall(store, "Where does Mirela live?", 8, everything=True).hits
     return [(hit.crystal.text, hit.superseded_by.text if hit.superseded_by else "") for hit in hits]
@@ -128,24 +120,6 @@ def test_no_dream_writes_it_again(tmp_path: Path, opened: Opened, action: str, o
         assert not [line for line in standing(store) if line.startswith(old)]
 
 
-@pytest.mark.parametrize(("right", "now"), [(RIGHT, RIGHT), ("", f"{NOT_TRUE}{WRONG}")], ids=["right", "denied"])
-def test_a_search_gives_what_is_right_or_that_it_is_not_true_instead(tmp_path: Path, right: str, now: str) -> None:
-    with working(tmp_path / "agent") as store:
-        dreamt(store, WRONG, FORMER)
-        called_wrong(store, right)
-        assert WRONG not in standing(store)
-        assert (now in standing(store)) is bool(right)
-        assert found(store)[:2] == [(now, ""), (WRONG, now)]
-        restore(store, 1)
-        assert WRONG in standing(store)
-        assert {(WRONG, ""), (now, WRONG)} <= {*found(store)}
-        dreamt(store, CHESS)
-        assert WRONG in standing(store)
-        if right:
-            restore(store, 2)
-            assert (WRONG, right) in found(store)
-
-
 def test_a_text_that_says_more_than_the_line_holds_on(tmp_path: Path) -> None:
     tail = "She has worked at the observatory on the northern hill since spring, where she counts meteors with Ana"
     said = f"{WRONG}. {', '.join([tail, *[tail.lower()] * 6])}."
@@ -157,26 +131,3 @@ def test_a_text_that_says_more_than_the_line_holds_on(tmp_path: Path) -> None:
         hits = dict(found(store))
         rest = said.removeprefix(line.text).strip()
         assert (hits[rest], hits[line.text]) == ("", f"{NOT_TRUE}{line.text}")
-
-
-def test_a_line_beside_it_on_the_same_note_stands(tmp_path: Path) -> None:
-    with working(tmp_path / "agent") as store:
-        dreamt(store, WRONG, FORMER)
-        called_wrong(store)
-        dreamt(store, CHESS)
-        assert FORMER in standing(store)
-        assert standing(store)[FORMER].superseded_by == ""
-        assert [block.text for _, block in parse(store.workspace.document.read_text()).lines()].count(FORMER) == 1
-
-
-def test_what_is_forgotten_is_denied_no_more(tmp_path: Path) -> None:
-    with working(tmp_path / "agent") as store:
-        dreamt(store, WRONG, FORMER)
-        called_wrong(store)
-        workspace = store.workspace
-    forgotten(workspace, WRONG)
-    with closing(sqlite3.connect(workspace.database)) as connection:
-        assert not [row for row in connection.iterdump() if "Harbour street" in row]
-    with working(workspace.root) as store:
-        assert store.memory.version(2).corrected == ()
-        dreamt(store, CHESS)
