@@ -3,7 +3,6 @@
 import os
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import chain, islice
@@ -34,7 +33,7 @@ from state.document.redaction import redacted_line
 from state.document.sections import SectionName
 from state.document.seed import split_seed
 from state.dream import Dream, Evidence, Kind, PointerLine, Reason, Snapshot
-from state.errors import DreamdError, NotFoundError, StorageError
+from state.errors import DreamdError, NotFoundError
 from state.search.ranking import GOOD, score
 from state.secrets.policy import Redaction
 from state.signals import economics
@@ -129,11 +128,8 @@ def proposed_today(store: Store, lines: Sequence[CurrentLine]) -> dict[int, Oper
 
 def _former(store: Store) -> Dream | None:
     """Return the last version that a dream made, if a model dreamt it; None if it cannot be read."""
-    number = store.lineage.last_dream()
-    with suppress(NotFoundError, StorageError):
-        dream = store.memory.version(number) if number else None
-        return dream if dream is not None and dream.usage.calls else None
-    return None
+    dream = store.memory.readable_version(store.lineage.last_dream())
+    return dream if dream is not None and dream.usage.calls else None
 
 
 def _from_where_it_stopped(store: Store, evidence: Sequence[Evidence]) -> tuple[Evidence, ...]:

@@ -1,7 +1,7 @@
 """Dream: everything known about one, from the ledger, its version and the crystals."""
 
-import json
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from difflib import unified_diff as _unified
@@ -17,7 +17,6 @@ from state.errors import NotFoundError, StorageError
 from state.stores.database.tables import Run
 from state.stores.history.ledger import KeptCall, Ledger, PaidStep
 from state.stores.history.lineage import Lineage, Version
-from state.stores.history.memory import Memory
 
 _BEGINNING = 120  # characters of a line
 
@@ -120,7 +119,7 @@ def run_of_version(lineage: Lineage, ledger: Ledger, number: int) -> Run:
 def details(store: Store, run: Run, limit: int) -> DreamDetails:
     """Return everything known about this run, with at most `limit` entries in each list."""
     number = run.version if run.version is not None else store.lineage.version_of(run.id)
-    record = _record(store.memory, number)
+    record = store.memory.readable_version(number or 0)
     (shown,) = described(store, [replace(run, version=number)])
     changes = entries_of(store, record) if record else ()
     refused = (record.refused if record else ()) or tuple(store.ledger.rejections(run.id))
@@ -147,16 +146,6 @@ def details(store: Store, run: Run, limit: int) -> DreamDetails:
     )
 
 
-def _record(memory: Memory, number: int | None) -> Dream | None:
-    """Return the dream recorded with this version; None if it made none or the record cannot be read."""
-    if number is None:
-        return None
-    try:
-        return memory.version(number)
-    except (NotFoundError, StorageError):
-        return None
-
-
 def _refused(shown: Callable[[str], str], refusal: Refusal) -> Refusal:
     one = refusal.operation
     one = replace(one, text=shown(one.text), keywords=shown(one.keywords)) if one else None
@@ -179,13 +168,9 @@ def _diff(store: Store, record: Dream, number: int | None) -> str:
 
 def _call(kept: KeptCall) -> ModelCall:
     """Return the call, without texts if they were erased or replaced."""
-    try:
-        said = json.loads(kept.request or "[]")
-        request = tuple(Message(str(one["role"]), str(one["content"])) for one in said)
-    except (ValueError, TypeError, KeyError, RecursionError):
-        request = ()
-    try:
+    request, reply = tuple[Message, ...](), ""
+    with suppress(StorageError):
+        request = decode(tuple[Message, ...], kept.request or "[]")
+    with suppress(StorageError):
         reply = decode(Answer, kept.reply).text if kept.reply else ""
-    except StorageError:
-        reply = ""
     return ModelCall(kept.at, kept.model, kept.tokens, kept.usd, kept.usable, request, reply)

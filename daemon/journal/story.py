@@ -17,7 +17,7 @@ from state.document.document import parse
 from state.document.operations import Why
 from state.document.sections import SectionName
 from state.dream import HUMAN, OWNERS_EDITS, Dream
-from state.errors import NotFoundError, StorageError
+from state.errors import NotFoundError
 from state.reading import row_digests
 from state.stores.history.bootstraps import receipts
 from state.stores.history.lineage import LineLife
@@ -232,12 +232,8 @@ def entries_of(store: Store, record: Dream) -> tuple[Entry, ...]:
 
 def _entries(store: Store, number: int, page: Page) -> Iterator[Entry]:
     """Yield the changes of a version, the last first; nothing without its record."""
-    try:
-        record = store.memory.version(number)
-    except (NotFoundError, StorageError):  # 'dreamd doctor' reports it
-        return
-    for place, change in reversed(_named(record)):
-        yield _told(store, record, place, change, page)
+    if (record := store.memory.readable_version(number)) is not None:
+        yield from (_told(store, record, place, change, page) for place, change in reversed(_named(record)))
 
 
 def _named(record: Dream) -> list[tuple[int, Change]]:

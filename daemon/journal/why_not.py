@@ -25,7 +25,7 @@ from state.bootstrap import BUDGETS, LEAST_BUDGET, budget_for
 from state.document.document import Block, parse
 from state.document.operations import Why
 from state.document.sections import SectionName
-from state.errors import DreamdError, NotFoundError, StorageError
+from state.errors import DreamdError, NotFoundError
 from state.reading import left_out, row_digests
 from state.stores.crystals.listing import Chosen, CrystalList
 from state.stores.crystals.supersessions import Supersessions
@@ -275,12 +275,12 @@ class _Question:
     def _refused(self) -> Iterator[Reason]:
         """Yield matches among operations that guards refused, in the latest versions with refusals."""
         for version in islice(self.store.ledger.versions_with_refusals(), _RECORDS):
-            with suppress(NotFoundError, StorageError):
-                for one in self.store.memory.version(version).refused:
-                    if one.operation is not None and self.wanted in normalise(one.operation.text):
-                        what = f"a dream had it, and it was refused in version {version}: {self.shown(one.figures)}"
-                        advice = "write the line by hand, or note it with its ground"
-                        yield Reason(Absence.REFUSED, what, advice, one.operation.text)
+            record = self.store.memory.readable_version(version)
+            for one in record.refused if record is not None else ():
+                if one.operation is not None and self.wanted in normalise(one.operation.text):
+                    what = f"a dream had it, and it was refused in version {version}: {self.shown(one.figures)}"
+                    advice = "write the line by hand, or note it with its ground"
+                    yield Reason(Absence.REFUSED, what, advice, one.operation.text)
 
     def _in_global_workspace(self) -> Iterator[Reason]:
         """Yield matches in the global workspace; nothing if this is the global workspace."""

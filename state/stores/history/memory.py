@@ -14,7 +14,7 @@ their text. The swap's number says whether it was done: files beside MEMORY.md w
 import os
 import re
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -133,6 +133,12 @@ class Memory:
             at, said = from_text(row["at"]), (row["cause"], row["reason"])
             return Dream(number, row["dream"], at, *said, before, text, "", changes)
         return replace(decode_record(unpacked(row["record"]), f"version {number}"), before=before, after=text)
+
+    def readable_version(self, number: int) -> Dream | None:
+        """Return a version; None if there is none, or if its record cannot be read, which 'dreamd doctor' reports."""
+        with suppress(NotFoundError, StorageError):
+            return self.version(number)
+        return None
 
     def text(self, number: int) -> str:
         """Return MEMORY.md as of this version; version 0 is from before dreamd. Raise NotFoundError."""
