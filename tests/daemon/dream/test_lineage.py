@@ -274,26 +274,6 @@ def test_a_note_that_says_more_than_its_line_holds_when_the_line_changes(dreamer
     assert texts.index(FAST) < texts.index(more)
 
 
-def test_a_restore_and_its_undo_keep_author_age_importance_and_evidence(dreamer: Dreamer) -> None:
-    dreamer.dream(SLOW_NOTE, does=[add(SLOW, "20 s") | {"importance": 0.95}])
-    dreamer.dream("Ada has a cat called Miez", does=[add("Ada's cat is called Miez.", "Miez")])
-    store = dreamer.store
-    version, count = store.lineage.last_version(), store.crystals.count()
-    before = standing(store)
-    evidence = {text: set(store.lineage.evidence()[one.id]) for text, one in before.items()}
-    restore(store, 1)
-    restore(store, version)
-    after = standing(store)
-    assert after.keys() == before.keys()
-    for text, line in after.items():
-        was = before[text]
-        assert (line.author, line.trust, line.importance, line.born_at) == (
-            was.author, was.trust, was.importance, was.born_at
-        )  # fmt: skip
-        assert set(store.lineage.evidence()[line.id]) == evidence[text]
-    assert store.crystals.count() == count
-
-
 def test_of_two_notes_of_one_second_the_one_that_came_later_stands_first(dreamer: Dreamer) -> None:
     at = utc_now() - timedelta(hours=1)
     for port in ("5433", "6000"):
