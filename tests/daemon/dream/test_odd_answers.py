@@ -1,18 +1,20 @@
 """What becomes of a note when its model answers oddly, through the real litellm: each way of public reports."""
 
 import json
+import os
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from daemon.config.settings import Config, ModelSection
-from daemon.dream.run import Mode, Outcome, dream_now
 from daemon.workspace.stores import Store
-from state.dream import Reason
 from state.errors import DreamdError, RejectedError
+from tests.support.committing import dreamt
 from tests.support.conversing import KEY
 from tests.support.model_characters import good, inputs_of
 from tests.support.scripted_model import Reply, Script, ScriptedModel, error, in_turn, tool_call
@@ -101,25 +103,13 @@ KEPT: dict[str, tuple[Script, str]] = {
 }
 
 
-@pytest.fixture
-def opened(tmp_path: Path) -> Iterator[Any]:
-    """Opens a workspace whose model follows a script."""
-    servers = list[ScriptedModel]()
-
-    def at(script: Script) -> tuple[ScriptedModel, Any]:
-        server = ScriptedModel(script)
-        servers.append(server)
-        server.__enter__()
+@contextmanager
+def opened(folder: Path, script: Script) -> Iterator[tuple[ScriptedModel, Store]]:
+    """Open a workspace whose model follows a script."""
+    with ScriptedModel(script) as server, patch.dict(os.environ, OPENAI_API_KEY=KEY):
         config = Config(model=ModelSection(name="openai/gpt-4o-mini", api_base=server.url))
-        return server, working(tmp_path / "agent", config)
-
-    yield at
-    for server in servers:
-        server.__exit__()
-
-
-def dreamt(store: Store) -> Outcome:
-    return dream_now(store, Reason.MANUAL, Mode.AUTO)
+        with working(folder, config) as store:
+            yield server, store
 
 
 def pending(store: Store) -> list[str]:
@@ -127,40 +117,28 @@ def pending(store: Store) -> list[str]:
 
 
 @pytest.mark.parametrize("way", PLAYED)
-def test_what_can_be_read_is_played(opened: Any, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+def test_what_can_be_read_is_played(tmp_path: Path, way: str) -> None:
     script, requests = PLAYED[way]
-    server, workspace = opened(script)
-    with workspace as store:
-        noted(store, NOTE)
-        done = dreamt(store)
+    with opened(tmp_path, script) as (server, store):
+        done = dreamt(store, NOTE)
         assert (NOTE in document(store), done.dream.author, pending(store)) == (True, "openai/gpt-4o-mini", [])
         assert server.count == requests
         assert done.dream.usage.tokens < 100_000
 
 
 @pytest.mark.parametrize("way", KEPT)
-def test_what_cannot_be_read_keeps_the_note_and_says_why(
-    opened: Any, way: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+def test_what_cannot_be_read_keeps_the_note_and_says_why(tmp_path: Path, way: str) -> None:
     script, why = KEPT[way]
-    _, workspace = opened(script)
-    with workspace as store:
-        noted(store, NOTE)
+    with opened(tmp_path, script) as (_, store):
         with pytest.raises(DreamdError, match=re.escape(why)) as raised:
-            dreamt(store)
+            dreamt(store, NOTE)
         assert "(no text)" not in str(raised.value)
         assert pending(store) == [NOTE]
         (run,) = store.ledger.runs(1)
         assert why in run.detail
 
 
-def test_what_a_provider_refuses_once_is_left_out_in_the_whole_dream(
-    opened: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-
+def test_what_a_provider_refuses_once_is_left_out_in_the_whole_dream(tmp_path: Path) -> None:
     def demanding(request: dict[str, Any], _: int) -> str | Reply:
         if "response_format" in request or "max_tokens" in request or has_system(request):
             wrong = (
@@ -169,11 +147,8 @@ def test_what_a_provider_refuses_once_is_left_out_in_the_whole_dream(
             return error(400, wrong)
         return "This is no answer."
 
-    server, workspace = opened(demanding)
-    with workspace as store:
-        noted(store, NOTE)
-        with pytest.raises(RejectedError):
-            dreamt(store)
+    with opened(tmp_path, demanding) as (server, store), pytest.raises(RejectedError):
+        dreamt(store, NOTE)
     assert server.count == 3 + 3  # each part once, then three answers
     assert server.requests[-1]["max_completion_tokens"] == Config().model.max_output_tokens
     assert "You keep the working memory" in server.requests[-1]["messages"][0]["content"]
@@ -186,19 +161,18 @@ def poisoned(request: dict[str, Any], number: int) -> str:
 
 
 @pytest.mark.parametrize("others", [0, 1, 6])
-def test_a_note_that_makes_answers_fail_is_dreamt_without_the_model_alone(opened: Any, others: int) -> None:
+def test_a_note_that_makes_answers_fail_is_dreamt_without_the_model_alone(tmp_path: Path, others: int) -> None:
     harmless = [
         f"The {word} is in the harbour" for word in "crane anchor ferry bakery museum lantern".split()[:others]
     ]
-    server, workspace = opened(poisoned)
-    with workspace as store:
+    with opened(tmp_path, poisoned) as (server, store):
         noted(store, *harmless[: others // 2], POISON, *harmless[others // 2 :])
         for _ in range(2):
             with pytest.raises(RejectedError):
                 dreamt(store)
             assert len(pending(store)) == others + 1
-        noted(store, *(later := ["The ferry sails at noon"] if others else []))
-        authors = [dreamt(store).dream.author]
+        later = ["The ferry sails at noon"] if others else []
+        authors = [dreamt(store, *later).dream.author]
         while pending(store):
             authors.append(dreamt(store).dream.author)
         assert all(text in document(store) for text in [*harmless, *later, POISON])
@@ -210,15 +184,13 @@ def test_a_note_that_makes_answers_fail_is_dreamt_without_the_model_alone(opened
             "1 input taken in without the model, whose answers failed over them again and again"
         ]
         before = server.count
-        noted(store, "Ada prefers tea over coffee")
-        assert dreamt(store).dream.author == "openai/gpt-4o-mini"
+        assert dreamt(store, "Ada prefers tea over coffee").dream.author == "openai/gpt-4o-mini"
         assert server.count == before + 1
 
 
-def test_a_model_that_never_answers_is_asked_a_bounded_number_of_times(opened: Any) -> None:
-    server, workspace = opened(in_turn("This is no answer."))
+def test_a_model_that_never_answers_is_asked_a_bounded_number_of_times(tmp_path: Path) -> None:
     texts = [f"The {word} is in the harbour" for word in "crane anchor ferry bakery museum".split()]
-    with workspace as store:
+    with opened(tmp_path, in_turn("This is no answer.")) as (server, store):
         noted(store, *texts)
         for _ in range(2):
             with pytest.raises(RejectedError):
@@ -229,12 +201,8 @@ def test_a_model_that_never_answers_is_asked_a_bounded_number_of_times(opened: A
 
 
 @pytest.mark.parametrize("reply", [error(401), error(429, "You exceeded your quota", "insufficient_quota")])
-def test_a_provider_that_is_down_makes_no_note_a_suspect(
-    opened: Any, reply: Reply, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    _, workspace = opened(lambda request, number: reply if number <= 4 else good(request, number))
-    with workspace as store:
+def test_a_provider_that_is_down_makes_no_note_a_suspect(tmp_path: Path, reply: Reply) -> None:
+    with opened(tmp_path, lambda request, number: reply if number <= 4 else good(request, number)) as (_, store):
         noted(store, NOTE, POISON)
         for _ in range(4):
             with pytest.raises(DreamdError):
