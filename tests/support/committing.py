@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 from daemon.config.settings import Config, ModelSection
@@ -25,10 +26,11 @@ from state.stores.disk.workspace import Workspace, contained, init_workspace
 from state.stores.history.lineage import Lineage
 from state.stores.vectors.embedder import Unavailable
 from tests.support import lived
+from tests.support.conversing import KEY
 from tests.support.faults import PowerCut, Unsynced
 from tests.support.model_characters import good
-from tests.support.scripted_model import ScriptedModel
-from tests.support.working import noted
+from tests.support.scripted_model import Script, ScriptedModel
+from tests.support.working import noted, working
 
 OLD_NOTES = (
     "The staging server listens on port 8080",
@@ -80,6 +82,15 @@ def opened(
 def dreamt(store: Store, *notes: str, mode: Mode = Mode.AUTO) -> Outcome:
     noted(store, *notes)
     return dream_now(store, Reason.MANUAL, mode)
+
+
+@contextmanager
+def thinking(folder: Path, script: Script = good, **sections: Any) -> Iterator[tuple[ScriptedModel, Store]]:
+    """Open the workspace in this folder, whose model follows a script."""
+    with ScriptedModel(script) as model, patch.dict(os.environ, OPENAI_API_KEY=KEY):
+        section = ModelSection(name="openai/gpt-4o-mini", api_base=model.url)
+        with working(folder, Config(model=section, **sections)) as store:
+            yield model, store
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from state.dream import Reason
 from state.errors import NothingToDoError, RejectedError
 from state.forgetting.cutting import Cut
 from state.scratch import Note
-from tests.support.committing import cut_off
+from tests.support.committing import cut_off, thinking
 from tests.support.model_characters import good, inputs_of
 from tests.support.notes import noted
 from tests.support.scripted_model import Reply, Script, ScriptedModel
@@ -168,13 +168,11 @@ def killed_with_its_answer(folder: Path) -> Iterator[tuple[ScriptedModel, Store]
         if step.node == "guard":
             raise KeyboardInterrupt
 
-    with ScriptedModel(good) as model:
-        config = Config(model=ModelSection(name="openai/gpt-4o-mini", api_base=model.url))
-        with working(folder, config) as store:
-            noted(store, "Ada prefers tea over coffee")
-            with pytest.raises(KeyboardInterrupt):
-                dream_now(store, Reason.MANUAL, Mode.AUTO, kill)
-            yield model, store
+    with thinking(folder) as (model, store):
+        noted(store, "Ada prefers tea over coffee")
+        with pytest.raises(KeyboardInterrupt):
+            dream_now(store, Reason.MANUAL, Mode.AUTO, kill)
+        yield model, store
 
 
 def test_a_dream_that_was_killed_goes_on_with_its_answer_and_says_what_it_cost(tmp_path: Path) -> None:

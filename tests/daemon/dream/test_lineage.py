@@ -28,9 +28,9 @@ from state.document.sections import SectionName
 from state.dream import Reason
 from state.scratch import Note
 from state.search.ranking import Hit
+from tests.support.committing import dreamt, thinking
 from tests.support.model_characters import inputs_of, lines_of
-from tests.support.scripted_model import ScriptedModel
-from tests.support.working import noted, standing, wish, working
+from tests.support.working import standing, wish
 
 BOND, CONTEXT = SectionName.BOND.value, SectionName.CONTEXT.value
 SLOW, FAST = "Kestrel's price feed publishes each 20 s.", "Kestrel's price feed publishes each 15 s."
@@ -46,9 +46,8 @@ class Dreamer:
 
     def dream(self, *notes: str, does: list[dict[str, Any]], then: Sequence[dict[str, Any]] = ()) -> None:
         """Note these texts, and dream with these operations, then those; "cites" holds words of notes."""
-        noted(self.store, *notes)
         self._script[:] = [does, list(then)]
-        dream_now(self.store, Reason.MANUAL, Mode.AUTO)
+        dreamt(self.store, *notes)
 
     def find(self, question: str, *, everything: bool = False) -> list[Hit]:
         return list(recall(self.store, question, everything=everything).hits)
@@ -79,10 +78,8 @@ def dreaming(root: Path) -> Iterator[Dreamer]:
             operations.append(one)
         return json.dumps({"operations": operations, "consumed": list(notes.values())})
 
-    with ScriptedModel(answer) as model:
-        config = Config.model_validate({"model": {"name": "openai/scripted", "api_base": model.url}})
-        with working(root, config) as store:
-            yield Dreamer(store, script)
+    with thinking(root, answer) as (_, store):
+        yield Dreamer(store, script)
 
 
 @pytest.fixture

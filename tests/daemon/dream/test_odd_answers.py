@@ -1,24 +1,19 @@
 """What becomes of a note when its model answers oddly, through the real litellm: each way of public reports."""
 
 import json
-import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 
-from daemon.config.settings import Config, ModelSection
+from daemon.config.settings import Config
 from daemon.workspace.stores import Store
 from state.errors import DreamdError, RejectedError
-from tests.support.committing import dreamt
-from tests.support.conversing import KEY
+from tests.support.committing import dreamt, thinking
 from tests.support.model_characters import good, inputs_of
-from tests.support.scripted_model import Reply, Script, ScriptedModel, error, in_turn, tool_call
-from tests.support.working import document, noted, working
+from tests.support.scripted_model import Reply, Script, error, in_turn, tool_call
+from tests.support.working import document, noted
 
 NOTE = "The depot of the Lapwing project is in Aarhus, and Solveig has its key."
 POISON = "Solveig wants the word quicksand out of the logs"
@@ -103,15 +98,6 @@ KEPT: dict[str, tuple[Script, str]] = {
 }
 
 
-@contextmanager
-def opened(folder: Path, script: Script) -> Iterator[tuple[ScriptedModel, Store]]:
-    """Open a workspace whose model follows a script."""
-    with ScriptedModel(script) as server, patch.dict(os.environ, OPENAI_API_KEY=KEY):
-        config = Config(model=ModelSection(name="openai/gpt-4o-mini", api_base=server.url))
-        with working(folder, config) as store:
-            yield server, store
-
-
 def pending(store: Store) -> list[str]:
     return [note.text for note in store.notes.each_pending()]
 
@@ -119,7 +105,7 @@ def pending(store: Store) -> list[str]:
 @pytest.mark.parametrize("way", PLAYED)
 def test_what_can_be_read_is_played(tmp_path: Path, way: str) -> None:
     script, requests = PLAYED[way]
-    with opened(tmp_path, script) as (server, store):
+    with thinking(tmp_path, script) as (server, store):
         done = dreamt(store, NOTE)
         assert (NOTE in document(store), done.dream.author, pending(store)) == (True, "openai/gpt-4o-mini", [])
         assert server.count == requests
@@ -129,7 +115,7 @@ def test_what_can_be_read_is_played(tmp_path: Path, way: str) -> None:
 @pytest.mark.parametrize("way", KEPT)
 def test_what_cannot_be_read_keeps_the_note_and_says_why(tmp_path: Path, way: str) -> None:
     script, why = KEPT[way]
-    with opened(tmp_path, script) as (_, store):
+    with thinking(tmp_path, script) as (_, store):
         with pytest.raises(DreamdError, match=re.escape(why)) as raised:
             dreamt(store, NOTE)
         assert "(no text)" not in str(raised.value)
@@ -147,7 +133,7 @@ def test_what_a_provider_refuses_once_is_left_out_in_the_whole_dream(tmp_path: P
             return error(400, wrong)
         return "This is no answer."
 
-    with opened(tmp_path, demanding) as (server, store), pytest.raises(RejectedError):
+    with thinking(tmp_path, demanding) as (server, store), pytest.raises(RejectedError):
         dreamt(store, NOTE)
     assert server.count == 3 + 3  # each part once, then three answers
     assert server.requests[-1]["max_completion_tokens"] == Config().model.max_output_tokens
@@ -165,7 +151,7 @@ def test_a_note_that_makes_answers_fail_is_dreamt_without_the_model_alone(tmp_pa
     harmless = [
         f"The {word} is in the harbour" for word in "crane anchor ferry bakery museum lantern".split()[:others]
     ]
-    with opened(tmp_path, poisoned) as (server, store):
+    with thinking(tmp_path, poisoned) as (server, store):
         noted(store, *harmless[: others // 2], POISON, *harmless[others // 2 :])
         for _ in range(2):
             with pytest.raises(RejectedError):
@@ -190,7 +176,7 @@ def test_a_note_that_makes_answers_fail_is_dreamt_without_the_model_alone(tmp_pa
 
 def test_a_model_that_never_answers_is_asked_a_bounded_number_of_times(tmp_path: Path) -> None:
     texts = [f"The {word} is in the harbour" for word in "crane anchor ferry bakery museum".split()]
-    with opened(tmp_path, in_turn("This is no answer.")) as (server, store):
+    with thinking(tmp_path, in_turn("This is no answer.")) as (server, store):
         noted(store, *texts)
         for _ in range(2):
             with pytest.raises(RejectedError):
@@ -202,7 +188,7 @@ def test_a_model_that_never_answers_is_asked_a_bounded_number_of_times(tmp_path:
 
 @pytest.mark.parametrize("reply", [error(401), error(429, "You exceeded your quota", "insufficient_quota")])
 def test_a_provider_that_is_down_makes_no_note_a_suspect(tmp_path: Path, reply: Reply) -> None:
-    with opened(tmp_path, lambda request, number: reply if number <= 4 else good(request, number)) as (_, store):
+    with thinking(tmp_path, lambda request, number: reply if number <= 4 else good(request, number)) as (_, store):
         noted(store, NOTE, POISON)
         for _ in range(4):
             with pytest.raises(DreamdError):

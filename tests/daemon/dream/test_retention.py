@@ -2,13 +2,11 @@
 
 import sqlite3
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from daemon.config.settings import Config, ModelSection
 from daemon.dream.consolidation import consolidate
 from daemon.dream.progress import Step
 from daemon.dream.run import Mode, dream_now
@@ -23,11 +21,10 @@ from state.scratch import Note
 from state.signals.curiosity import Cause
 from state.signals.hormones import Feeling
 from state.stores.database.table import layouts_of
+from tests.support.committing import dreamt, thinking
 from tests.support.faults import PowerCut
 from tests.support.forgettable import quick
-from tests.support.model_characters import good
 from tests.support.notes import noted
-from tests.support.scripted_model import ScriptedModel
 from tests.support.working import working
 
 # What the promises rest on.
@@ -77,17 +74,11 @@ def test_a_pass_sweeps_and_one_with_nothing_to_sweep_changes_nothing(tmp_path: P
 
 
 @pytest.mark.full
-def test_the_checkpoints_are_gone_after_a_dream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-a-test")
-    workspace = init_workspace(tmp_path / "here")
-    path = workspace.checkpoints / "dreams.db"
-    with ScriptedModel(good) as model, quick(workspace) as store:
-        thinking = replace(store, config=Config(model=ModelSection(name="openai/scripted", api_base=model.url)))
-        for number in range(60):
-            store.notes.inbox.append(Note(f"Step {number}: " + "the gateway was moved again. " * 60, utc_now(), 0.5))
-        dream_now(thinking, Reason.MANUAL, Mode.AUTO)
-    assert model.requests
-    assert not path.exists()
+def test_the_checkpoints_are_gone_after_a_dream(tmp_path: Path) -> None:
+    with thinking(tmp_path / "here") as (model, store):
+        dreamt(store, *(f"Step {number}: " + "the gateway was moved again. " * 60 for number in range(60)))
+        assert model.requests
+        assert not (store.workspace.checkpoints / "dreams.db").exists()
 
 
 AT = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)

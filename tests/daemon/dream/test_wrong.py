@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from daemon.api.operations.search import recall
-from daemon.config.settings import Config
 from daemon.dream.proposals import open_proposals, settle
 from daemon.dream.run import Mode, dream_now
 from daemon.journal.correct import put_right
@@ -25,8 +24,9 @@ from state.dream import Reason
 from state.errors import RejectedError
 from state.scratch import Note
 from state.trust import Trust
+from tests.support.committing import thinking
 from tests.support.model_characters import inputs_of
-from tests.support.scripted_model import Reply, ScriptedModel
+from tests.support.scripted_model import Reply
 from tests.support.working import standing, wish, working
 
 WRONG, RIGHT = "Mirela lives in a flat on Harbour street", "Mirela lives in the yellow house on Kivi lane"
@@ -49,16 +49,9 @@ def repeating(root: Path) -> Iterator[Store]:
         ]
         return Reply(json.dumps({"operations": operations, "consumed": [name for name, *_ in inputs]}))
 
-    with ScriptedModel(insistent) as model:
-        config = Config.model_validate({"model": {"name": "openai/scripted", "api_base": model.url}})
-        with working(root, config) as store:
-            yield store
-            assert model.count
-
-
-@pytest.fixture(autouse=True)
-def key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    with thinking(root, insistent) as (model, store):
+        yield store
+        assert model.count
 
 
 _LATER = count(1)

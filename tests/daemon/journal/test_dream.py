@@ -1,8 +1,6 @@
 """All that is known of a dream: what it did, asked and paid, what it changed and why; nothing that is forgotten."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,46 +9,29 @@ import pytest
 
 from daemon.api.access import LocalAccess
 from daemon.api.operations.dreams import acts, dream_details, dreams
-from daemon.config.settings import Config, ModelSection, RetentionSection
+from daemon.config.settings import RetentionSection
 from daemon.dream.answers import messages_of, settle_answers
-from daemon.dream.run import Mode, dream_now
 from daemon.journal.dream import DreamDetails, Message
 from daemon.upkeep.forget import forget
 from daemon.upkeep.forget_plan import ForgetRequest
-from daemon.workspace.adoption import init_workspace
 from daemon.workspace.retention import sweep
-from daemon.workspace.stores import Store, open_exclusive, utc_now
-from daemon.workspace.vector_index import Embedding
+from daemon.workspace.stores import Store, utc_now
 from graphs.ports import Answer, Request
 from state.codec import encode
-from state.dream import Reason
 from state.errors import NotFoundError, NothingToDoError, RejectedError, UsageError
 from state.forgetting.cutting import Cut
 from state.stores.database.tables import Act
 from state.stores.history.ledger import Call, Finished
-from state.stores.vectors.embedder import Unavailable
+from tests.support.committing import dreamt as dream_of
+from tests.support.committing import thinking
 from tests.support.model_characters import good, inputs_of
-from tests.support.scripted_model import Script, ScriptedModel
 from tests.support.working import SECRET, noted
 
 TEA, HERON = "Ada prefers tea over coffee in the morning", "The staging database is called heron"
 
 
-@contextmanager
-def opened(root: Path, script: Script = good, answers_days: int = 14) -> Iterator[Store]:
-    with ScriptedModel(script) as model:
-        config = Config(
-            model=ModelSection(name="openai/gpt-4o-mini", api_base=model.url),
-            retention=RetentionSection(answers_days=answers_days),
-        )
-        none = Embedding.given(Unavailable("left out of this test"))
-        with open_exclusive(init_workspace(root), config, "test", embedding=none) as store:
-            yield store
-
-
-def dreamt(store: Store, *texts: str, mode: Mode = Mode.AUTO) -> str:
-    noted(store, *texts)
-    return dream_now(store, Reason.MANUAL, mode).dream.id
+def dreamt(store: Store, *texts: str) -> str:
+    return dream_of(store, *texts).dream.id
 
 
 def reading(store: Store) -> LocalAccess:
@@ -63,7 +44,7 @@ def asked(store: Store, dream: str = "", **fields: Any) -> DreamDetails:
 
 @pytest.mark.full
 def test_a_dream_shows_its_steps_its_prompt_its_answer_and_what_it_changed_and_why(tmp_path: Path) -> None:
-    with opened(tmp_path / "here") as store:
+    with thinking(tmp_path / "here") as (_, store):
         dream = dreamt(store, TEA, f"The key of the gateway is {SECRET}")
         found = asked(store, dream[:-4])
         assert found == asked(store, version=1)
@@ -93,7 +74,7 @@ def test_an_old_line_is_shown_beside_the_new_one(tmp_path: Path) -> None:
             said["operations"][0] |= {"op": "revise", "lines": ["L1"]}
         return json.dumps(said)
 
-    with opened(tmp_path / "here", moved) as store:
+    with thinking(tmp_path / "here", moved) as (_, store):
         dreamt(store, HERON)
         found = asked(store, dreamt(store, "The staging database is called egret now, not heron"))
         (revised,) = found.changes
@@ -104,7 +85,7 @@ def test_an_old_line_is_shown_beside_the_new_one(tmp_path: Path) -> None:
 
 
 def test_a_secret_that_the_owner_wrote_into_the_file_is_not_in_the_diff(tmp_path: Path) -> None:
-    with opened(tmp_path / "here") as store:
+    with thinking(tmp_path / "here") as (_, store):
         dreamt(store, TEA)
         document = store.workspace.document
         text = document.read_text(encoding="utf-8")
@@ -116,10 +97,9 @@ def test_a_secret_that_the_owner_wrote_into_the_file_is_not_in_the_diff(tmp_path
 
 
 def test_of_a_dream_that_was_refused_it_is_said_why_and_what_it_cost(tmp_path: Path) -> None:
-    with opened(tmp_path / "here", lambda *_: "This is no answer.") as store:
-        noted(store, TEA)
+    with thinking(tmp_path / "here", lambda *_: "This is no answer.") as (_, store):
         with pytest.raises(RejectedError):
-            dream_now(store, Reason.MANUAL, Mode.AUTO)
+            dreamt(store, TEA)
         (run,) = dreams.run(reading(store), outcome="rejected").dreams
         found = asked(store, run.run.id)
         assert found.refusals
@@ -135,14 +115,13 @@ def test_a_run_says_what_it_was_about_and_what_became_of_the_notes_of_one_that_f
     def silent_once(request: dict[str, Any], number: int) -> str:
         return said[0] if said else good(request, number)
 
-    with opened(tmp_path / "here", silent_once) as store:
-        noted(store, TEA, f"The key of the gateway is {SECRET}")
+    with thinking(tmp_path / "here", silent_once) as (_, store):
         with pytest.raises(RejectedError):
-            dream_now(store, Reason.MANUAL, Mode.AUTO)
+            dreamt(store, TEA, f"The key of the gateway is {SECRET}")
         (failed,) = dreams.run(reading(store)).dreams
         assert (failed.notes, failed.taken_at, failed.about) == (2, None, ())
         said.clear()
-        dream_now(store, Reason.MANUAL, Mode.AUTO)
+        dreamt(store)
         done, failed = dreams.run(reading(store)).dreams
         assert (failed.notes, failed.taken_at) == (2, done.run.started_at)
         assert done.about[0] == TEA
@@ -155,14 +134,14 @@ def test_a_dream_that_changed_nothing_has_no_version_of_another(tmp_path: Path) 
         names = [name for name, _, _ in inputs_of(request)]
         return good(request, number) if number == 1 else json.dumps({"operations": [], "consumed": names})
 
-    with opened(tmp_path / "here", deaf) as store:
+    with thinking(tmp_path / "here", deaf) as (_, store):
         dreamt(store, TEA)
         found = asked(store, dreamt(store, HERON))
         assert (found.run.run.outcome, found.run.version, found.changes) == ("committed", None, ())
 
 
 def test_where_no_answers_are_kept_there_is_none(tmp_path: Path) -> None:
-    with opened(tmp_path / "here", answers_days=0) as store:
+    with thinking(tmp_path / "here", retention=RetentionSection(answers_days=0)) as (_, store):
         found = asked(store, dreamt(store, TEA))
         assert [line.text for one in found.changes for line in one.new] == [TEA]
         assert [(call.request, call.reply) for call in found.calls] == [((), "")]
@@ -170,7 +149,7 @@ def test_where_no_answers_are_kept_there_is_none(tmp_path: Path) -> None:
 
 
 def test_what_is_gone_is_empty_and_no_error(tmp_path: Path) -> None:
-    with opened(tmp_path / "here") as store:
+    with thinking(tmp_path / "here") as (_, store):
         dream = dreamt(store, TEA)
         store.connection.execute("UPDATE versions SET text = x'', record = x''")
         sweep(store, utc_now() + timedelta(days=15))
@@ -189,11 +168,11 @@ def test_what_is_gone_is_empty_and_no_error(tmp_path: Path) -> None:
 
 
 def test_runs_are_listed_page_by_page_each_once(tmp_path: Path) -> None:
-    with opened(tmp_path / "here") as store:
+    with thinking(tmp_path / "here") as (_, store):
         for number in range(3):
             dreamt(store, f"The parser of house {number} was painted by crew {number + 3}")
         with pytest.raises(NothingToDoError):
-            dream_now(store, Reason.MANUAL, Mode.AUTO)
+            dreamt(store)
         caller, cursor, seen = reading(store), "", list[str]()
         for _ in range(4):
             page = dreams.run(caller, limit=1, cursor=cursor)
@@ -208,7 +187,7 @@ def test_runs_are_listed_page_by_page_each_once(tmp_path: Path) -> None:
 
 
 def test_what_is_forgotten_is_in_no_prompt_answer_or_step(tmp_path: Path) -> None:
-    with opened(tmp_path / "here") as store:
+    with thinking(tmp_path / "here") as (_, store):
         (store.workspace.root / "transcripts").mkdir()
         named = store.workspace.root / "transcripts" / "the staging database is called heron.md"
         named.write_text("User: Bo likes coffee\n\nAssistant: noted\n", encoding="utf-8")
@@ -237,7 +216,7 @@ def test_what_a_model_says_of_what_is_forgotten_is_not_kept_of_a_dream_that_is_o
         adds = [{"op": "add", "section": at, "text": text, "cites": names[:1]} for at, text in texts.items()]
         return json.dumps({"operations": adds, "consumed": names})
 
-    with opened(tmp_path / "here", knowing) as store:
+    with thinking(tmp_path / "here", knowing) as (_, store):
         noted(store, HERON)
         forget(store, ForgetRequest(HERON, Cut.SENTENCES), utc_now())
         found = asked(store, dreamt(store, TEA))
@@ -256,7 +235,7 @@ def test_what_a_model_says_of_what_is_forgotten_is_not_kept_of_a_dream_that_is_o
 
 def test_acts_are_listed_page_by_page(tmp_path: Path) -> None:
     at = datetime(2026, 3, 12, tzinfo=UTC)
-    with opened(tmp_path / "here") as store:
+    with thinking(tmp_path / "here") as (_, store):
         for number in range(3):
             about = f"change {number}"
             store.ledger.record_act(
