@@ -7,13 +7,10 @@ from pathlib import Path
 import ormsgpack
 import pytest
 
-from daemon.config.settings import Config
 from daemon.dream.checkpoints import checkpoints, saved
-from daemon.dream.run import Mode, dream_now
-from daemon.workspace.adoption import init_workspace
-from daemon.workspace.stores import open_exclusive, utc_now
-from state.dream import Reason
-from state.scratch import Note
+from daemon.workspace.stores import utc_now
+from tests.support.committing import dreamt
+from tests.support.working import working
 
 DREAM = "20260101T000000000000Z"
 
@@ -21,30 +18,25 @@ DREAM = "20260101T000000000000Z"
 @pytest.mark.parametrize("code", range(8))
 def test_a_checkpoint_that_names_a_function_does_not_call_it(tmp_path: Path, code: int) -> None:
     """Of LangGraph's own form, whose extension objects name a module, a function and its arguments."""
-    workspace = init_workspace(tmp_path / "here")
     called = tmp_path / "called"
-    with open_exclusive(workspace, Config(), "a test") as store:
+    with working(tmp_path / "here") as store:
         with checkpoints(store) as saver:
             saver.setup()
         store.ledger.begin(DREAM, "manual", utc_now())
-        _plant(workspace.checkpoints / "dreams.db", _calling(code, f"touch {called}"))
+        _plant(store.workspace.checkpoints / "dreams.db", _calling(code, f"touch {called}"))
         assert saved(store, DREAM) is None
-        store.notes.inbox.append(Note("Ada prefers tea", utc_now(), 0.8))
-        assert dream_now(store, Reason.MANUAL, Mode.AUTO).dream.number == 1
+        assert dreamt(store, "Ada prefers tea").dream.number == 1
     assert not called.exists()
 
 
 @pytest.mark.parametrize("kept", [b"[]", b'{"channel_values": 5}', b'{"channel_values": {"messages": [1]}}', b"{"])
 def test_whatever_is_saved_of_a_dream_the_next_one_has_every_note(tmp_path: Path, kept: bytes) -> None:
-    workspace = init_workspace(tmp_path / "here")
-    with open_exclusive(workspace, Config(), "a test") as store:
-        store.notes.inbox.append(Note("Ada prefers tea", utc_now(), 0.8))
+    with working(tmp_path / "here") as store:
         store.ledger.begin(DREAM, "manual", utc_now())
         with checkpoints(store) as saver:
             saver.setup()
-        _plant(workspace.checkpoints / "dreams.db", kept, "json")
-        outcome = dream_now(store, Reason.MANUAL, Mode.AUTO)
-        assert outcome.dream.number == 1
+        _plant(store.workspace.checkpoints / "dreams.db", kept, "json")
+        assert dreamt(store, "Ada prefers tea").dream.number == 1
         assert tuple(store.notes.each_pending()) == ()
 
 

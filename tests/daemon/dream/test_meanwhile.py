@@ -7,8 +7,8 @@ import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import reduce
@@ -46,11 +46,11 @@ from state.stores.history.memory import TakenIn
 from state.stores.history.proposals import Proposals
 from state.trust import Trust
 from tests.support import lived
-from tests.support.committing import added, opened, write
+from tests.support.committing import added, dreamt, opened, write
 from tests.support.folders import PLACE
 from tests.support.long_variants import examples
 from tests.support.model_characters import good, inputs_of, lines_of
-from tests.support.scripted_model import ScriptedModel
+from tests.support.scripted_model import Script, ScriptedModel
 from tests.support.working import noted
 
 _THINGS = "harbour lantern kettle orchard violin compass anvil basket candle dormouse ember ferry glacier".split()
@@ -327,6 +327,20 @@ REVISES_ITS_OWN: Operations = [
 ]
 
 
+@contextmanager
+def begun(
+    folder: Path, thinks: Script, *notes: str, before: str = ""
+) -> Iterator[tuple[Store, Store, ScriptedModel]]:
+    """Open a workspace after a dream over these notes, also with a model that thinks so."""
+    workspace = init_workspace(folder)
+    if before:
+        write(workspace, lambda _: before)
+    with ScriptedModel(thinks) as model, opened(workspace) as store:
+        if notes:
+            dreamt(store, *notes)
+        yield store, replace(store, config=asking(model)), model
+
+
 def saying(new: str) -> Callable[[str], str]:
     """The text with this in the place of the kettle's line."""
     return lambda text: text.replace(f"- {KETTLE}\n", f"- {new}\n" if new else "")
@@ -366,12 +380,8 @@ def test_what_its_owner_saves_meanwhile_stays_and_what_gives_way_comes_again(
         write(store.workspace, save)
         return answered(operations)
 
-    with ScriptedModel(thinks) as model, opened(init_workspace(tmp_path)) as store:
-        noted(store, KETTLE)
-        dream_now(store, Reason.MANUAL, Mode.AUTO)
-        thinking = replace(store, config=asking(model))
-        noted(store, *notes)
-        done = dream_now(thinking, Reason.MANUAL, Mode.AUTO)
+    with begun(tmp_path, thinks, KETTLE) as (store, thinking, _):
+        done = dreamt(thinking, *notes)
         assert texts_in(lived.document(store.workspace)).keys() == stand
         assert {one.text for one in store.notes.each_pending()} == wait
         assert (done.pending, done.dream.notes) == (len(wait), len(notes) - len(wait))
@@ -386,12 +396,9 @@ def test_what_a_session_said_is_new_again_where_its_line_gave_way(tmp_path: Path
         write(store.workspace, saying(RIGA))
         return answered([{"op": "revise", "line": "L1", "text": LIMA, "cites": ["C2"]}])
 
-    with ScriptedModel(thinks) as model, opened(init_workspace(tmp_path)) as store:
-        noted(store, KETTLE)
-        dream_now(store, Reason.MANUAL, Mode.AUTO)
-        thinking = replace(store, config=asking(model))
+    with begun(tmp_path, thinks, KETTLE) as (store, thinking, _):
         store.crystals.learn(Crystal(one, Origin.SESSION, utc_now(), importance=0.4) for one in (ZITHER, LIMA))
-        dream_now(thinking, Reason.MANUAL, Mode.AUTO)
+        dreamt(thinking)
         assert new_input(store) == 1
         assert [one.text for one in store.crystals.undreamt()] == [LIMA]
 
@@ -404,30 +411,20 @@ def test_old_text_that_a_note_repeats_stands_once_after_a_save(tmp_path: Path, s
         write(store.workspace, save)
         return answered([{"op": "add", "section": "The Bond", "text": said, "cites": ["N1"]}])
 
-    workspace = init_workspace(tmp_path)
-    write(workspace, lambda _: _OLD)
-    with ScriptedModel(thinks) as model, opened(workspace) as store:
-        noted(store, "Grandma bakes cakes on Fridays")
-        dream_now(store, Reason.MANUAL, Mode.AUTO)
-        thinking = replace(store, config=asking(model))
-        noted(store, said)
-        dream_now(thinking, Reason.MANUAL, Mode.AUTO)
-        assert lived.document(workspace).count(f"- {said}\n") == 1
+    with begun(tmp_path, thinks, "Grandma bakes cakes on Fridays", before=_OLD) as (store, thinking, _):
+        dreamt(thinking, said)
+        assert lived.document(store.workspace).count(f"- {said}\n") == 1
 
 
 def test_a_save_while_the_first_dream_thinks_is_what_it_began_with(tmp_path: Path) -> None:
     def thinks(request: dict[str, Any], number: int) -> str:
-        write(workspace, writing(MINE))
+        write(store.workspace, writing(MINE))
         return good(request, number)
 
-    workspace = init_workspace(tmp_path)
-    write(workspace, lambda _: _SCHEMA)
-    with ScriptedModel(thinks) as model, opened(workspace) as store:
-        thinking = replace(store, config=asking(model))
-        noted(store, LIMA)
-        assert dream_now(thinking, Reason.MANUAL, Mode.AUTO).dream.number == 1
+    with begun(tmp_path, thinks, before=_SCHEMA) as (store, thinking, _):
+        assert dreamt(thinking, LIMA).dream.number == 1
         before = {*texts_in(_SCHEMA), MINE}
-        assert texts_in(lived.document(workspace)).keys() == before | {LIMA}
+        assert texts_in(lived.document(store.workspace)).keys() == before | {LIMA}
         assert {one.text for one in store.lineage.current_lines() if one.trust is Trust.OWNER} == before
         assert store.lineage.tombstones() == []
 
@@ -440,17 +437,13 @@ def test_an_interrupted_dream_that_would_be_told_something_else_by_now_begins_an
         if step.node == "guard":
             raise KeyboardInterrupt
 
-    with ScriptedModel(good) as model, opened(init_workspace(tmp_path)) as store:
-        noted(store, KETTLE)
-        dream_now(store, Reason.MANUAL, Mode.AUTO)
-        thinking = replace(store, config=asking(model))
+    with begun(tmp_path, good, KETTLE) as (store, thinking, model):
         noted(store, BREST)
         with suppress(KeyboardInterrupt):
             dream_now(thinking, Reason.MANUAL, Mode.AUTO, kill)
         saved = texts_in(write(store.workspace, save)).keys()
         settle_document(store)
-        noted(store, RIGA)
-        done = dream_now(thinking, Reason.MANUAL, Mode.AUTO)
+        done = dreamt(thinking, RIGA)
         assert (model.count, done.dream.notes, done.pending) == (2, 2, 0)
         assert texts_in(lived.document(store.workspace)).keys() == saved | {BREST, RIGA}
         assert len({one.id for one in store.lineage.current_lines()}) == len(saved) + 2
@@ -467,8 +460,7 @@ def test_a_save_in_the_instant_of_an_edit_stays_and_one_of_the_same_line_refuses
         return absorb_notes(store, now)
 
     with opened(init_workspace(tmp_path)) as store:
-        noted(store, KETTLE)
-        dream_now(store, Reason.MANUAL, Mode.AUTO)
+        dreamt(store, KETTLE)
         monkeypatch.setattr(memory, "absorb_notes", saves)  # it is the first step of a commit
         wishes = [Wish(LineAction.EDIT, "L1", expected=KETTLE, text=LIMA)]
         with pytest.raises(ConflictError) if is_same else nullcontext():
@@ -488,8 +480,7 @@ def test_a_save_in_the_instant_of_a_restore_refuses_that(tmp_path: Path, monkeyp
         write(store.workspace, writing(RIGA))
 
     with opened(init_workspace(tmp_path)) as store:
-        noted(store, KETTLE)
-        dream_now(store, Reason.MANUAL, Mode.AUTO)
+        dreamt(store, KETTLE)
         write(store.workspace, lambda text: f"A word of mine.\n\n{writing(MINE)(saying('')(text))}")
         monkeypatch.setattr(restoring, "settle_document", saves)
         with pytest.raises(ConflictError):

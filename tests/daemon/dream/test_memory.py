@@ -4,25 +4,20 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from daemon.config.settings import Config
 from daemon.dream.memory import WorkspaceMemory
 from daemon.dream.snapshot import snapshot
-from daemon.workspace.adoption import init_workspace
 from daemon.workspace.document import settle_document
 from daemon.workspace.session_start import session
-from daemon.workspace.stores import open_exclusive, utc_now
-from daemon.workspace.vector_index import Embedding
+from daemon.workspace.stores import utc_now
 from state.crystals.crystal import Crystal, Origin
 from state.dream import Reason
 from state.secrets.policy import DEFAULT
-from state.stores.vectors.embedder import Unavailable
 from tests.support.committing import dreamt
 from tests.support.working import AT, SECRET, document, standing, working
 
 
 def test_others_write_at_once_while_pointers_are_tried_and_the_trial_writes_nothing(tmp_path: Path) -> None:
-    workspace, none = init_workspace(tmp_path), Embedding.given(Unavailable("not needed here"))
-    with open_exclusive(workspace, Config(), "test", embedding=none) as store:
+    with working(tmp_path) as store:
         store.crystals.learn(
             [Crystal(f"Note {number} on the cluster", Origin.SCRATCH, utc_now()) for number in range(9)]
         )
@@ -30,7 +25,7 @@ def test_others_write_at_once_while_pointers_are_tried_and_the_trial_writes_noth
         leaving = Crystal("The passphrase of the north gate is quartz", Origin.LINE, utc_now())
         with (
             WorkspaceMemory(store).trial([leaving]) as trial,
-            closing(sqlite3.connect(workspace.database, timeout=0, isolation_level=None)) as other,
+            closing(sqlite3.connect(store.workspace.database, timeout=0, isolation_level=None)) as other,
         ):
             assert trial.first("quartz passphrase", 5) == (leaving.id,)
             other.execute("INSERT INTO meta VALUES ('another', 'wrote')")
@@ -39,8 +34,7 @@ def test_others_write_at_once_while_pointers_are_tried_and_the_trial_writes_noth
 
 
 def test_what_is_forgotten_is_not_tried(tmp_path: Path) -> None:
-    workspace, none = init_workspace(tmp_path), Embedding.given(Unavailable("not needed here"))
-    with open_exclusive(workspace, Config(), "test", embedding=none) as store:
+    with working(tmp_path) as store:
         store.crystals.forgotten.block_texts(["the passphrase is quartz"], utc_now())
         withheld = store.crystals.forgotten.withheld()
         with WorkspaceMemory(store).trial([Crystal("the passphrase is quartz", Origin.LINE, utc_now())]) as trial:

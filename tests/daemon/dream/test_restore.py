@@ -1,8 +1,7 @@
 """Restores are neutral, whatever was dreamt and decided; and over records that are gone or damaged."""
 
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -18,16 +17,13 @@ from daemon.dream.run import Mode, dream_now
 from daemon.journal.lines import change
 from daemon.journal.restore import restore
 from daemon.journal.undo import undo
-from daemon.workspace.adoption import init_workspace
 from daemon.workspace.document import page_of
-from daemon.workspace.stores import Store, open_exclusive, utc_now
-from daemon.workspace.vector_index import Embedding
+from daemon.workspace.stores import Store, utc_now
 from graphs.review import LineAction, Wish
 from state.document.asking import Ask
 from state.dream import Reason
 from state.errors import NotFoundError, NothingToDoError
 from state.scratch import Note
-from state.stores.vectors.embedder import Unavailable
 from tests.support.long_variants import examples
 from tests.support.working import AT, working
 
@@ -79,15 +75,6 @@ DEEDS = st.one_of(
         st.integers(0, 9),
     ),
 )
-
-
-@contextmanager
-def opened() -> Iterator[Store]:
-    with tempfile.TemporaryDirectory() as folder:
-        workspace = init_workspace(Path(folder))
-        gone = Embedding.given(Unavailable("not here"))
-        with open_exclusive(workspace, Config(), "a test", embedding=gone) as store:
-            yield store
 
 
 def do(store: Store, deed: str, what: Any) -> None:
@@ -142,7 +129,7 @@ def standing(store: Store) -> dict[str, object]:
 @given(st.lists(DEEDS, min_size=1, max_size=6), st.lists(st.integers(0, 9), min_size=1, max_size=3))
 @examples(60, deadline=None)
 def test_an_undone_restore_leaves_everything_as_it_was(deeds: list[tuple[str, Any]], versions: list[int]) -> None:
-    with opened() as store:
+    with tempfile.TemporaryDirectory() as folder, working(Path(folder)) as store:
         do(store, "dream", {0, 1})
         for deed, what in deeds:
             do(store, deed, what)
