@@ -63,101 +63,92 @@ def small_bites(monkeypatch: pytest.MonkeyPatch) -> int:
     return 10
 
 
-def test_a_log_is_taken_in_bite_by_bite_each_note_once_and_what_waits_is_said(
-    tmp_path: Path, small_bites: int
-) -> None:
+def test_a_log_is_taken_in_bite_by_bite_each_note_once_and_what_waits_is_said(store: Store, small_bites: int) -> None:
     texts = numbered(34)
-    with working(tmp_path / "agent") as store:
-        noted(store, *texts)
-        outcomes = [dreamt(store) for _ in range(4)]
-        assert [outcome.dream.notes for outcome in outcomes] == [10, 10, 10, 4]
-        assert [outcome.dream.waiting for outcome in outcomes] == [24, 14, 4, 0]
-        assert [outcome.pending for outcome in outcomes] == [24, 14, 4, 0]
-        with pytest.raises(NothingToDoError):
-            dreamt(store)
-        consumed = [crystal.text for outcome in outcomes for crystal in outcome.dream.crystals]
-        assert [text for text in consumed if text in texts] == texts
-        shown = store.crystals.get(id_ for outcome in outcomes for id_ in outcome.dream.dreamt)
-        assert sorted(crystal.text for crystal in shown) == sorted(texts)
+    noted(store, *texts)
+    outcomes = [dreamt(store) for _ in range(4)]
+    assert [outcome.dream.notes for outcome in outcomes] == [10, 10, 10, 4]
+    assert [outcome.dream.waiting for outcome in outcomes] == [24, 14, 4, 0]
+    assert [outcome.pending for outcome in outcomes] == [24, 14, 4, 0]
+    with pytest.raises(NothingToDoError):
+        dreamt(store)
+    consumed = [crystal.text for outcome in outcomes for crystal in outcome.dream.crystals]
+    assert [text for text in consumed if text in texts] == texts
+    shown = store.crystals.get(id_ for outcome in outcomes for id_ in outcome.dream.dreamt)
+    assert sorted(crystal.text for crystal in shown) == sorted(texts)
 
 
-def test_a_restore_gives_back_the_bites_since_and_no_others(tmp_path: Path, small_bites: int) -> None:
+def test_a_restore_gives_back_the_bites_since_and_no_others(store: Store, small_bites: int) -> None:
     texts = numbered(30)
-    with working(tmp_path / "agent") as store:
-        noted(store, *texts)
-        for _ in range(3):
-            dreamt(store)
-        restore(store, 1)
-        assert [pending.text for pending in tuple(store.notes.each_pending())] == texts[small_bites:]
-        restore(store, 3)  # which undoes the restore
-        assert tuple(store.notes.each_pending()) == ()
-        restore(store, 2)
-        assert [pending.text for pending in tuple(store.notes.each_pending())] == texts[2 * small_bites :]
-        assert dreamt(store).dream.notes == small_bites
+    noted(store, *texts)
+    for _ in range(3):
+        dreamt(store)
+    restore(store, 1)
+    assert [pending.text for pending in tuple(store.notes.each_pending())] == texts[small_bites:]
+    restore(store, 3)  # which undoes the restore
+    assert tuple(store.notes.each_pending()) == ()
+    restore(store, 2)
+    assert [pending.text for pending in tuple(store.notes.each_pending())] == texts[2 * small_bites :]
+    assert dreamt(store).dream.notes == small_bites
 
 
-def test_a_bite_fits_the_models_context(tmp_path: Path) -> None:
-    with working(tmp_path / "agent") as store:
-        noted(store, *(f"{text} {'and so on ' * 120}" for text in numbered(40)))
-        read = memory.WorkspaceMemory(store, 8_000).read("d", Reason.MANUAL, AT)
-        from graphs.input_budget import capped
+def test_a_bite_fits_the_models_context(store: Store) -> None:
+    noted(store, *(f"{text} {'and so on ' * 120}" for text in numbered(40)))
+    read = memory.WorkspaceMemory(store, 8_000).read("d", Reason.MANUAL, AT)
+    from graphs.input_budget import capped
 
-        assert 0 < len(read.notes) < 40
-        shown = capped(read, 8_000)
-        assert [piece.id for piece in shown.evidence if piece.id[0] == "N"] == [
-            f"N{number}" for number in range(1, len(read.notes) + 1)
-        ]
-        assert read.waiting == 40 - len(read.notes)
-
-
-def test_a_backlog_of_turns_makes_one_dream_and_then_comes_along_with_news(tmp_path: Path) -> None:
-    with working(tmp_path / "agent") as store:
-        turns(store, *numbered(300))
-        assert new_input(store) == 300
-        assert len(dreamt(store).dream.dreamt) == 50
-        assert new_input(store) == 0
-        for reason in Reason:
-            with pytest.raises(NothingToDoError):
-                dreamt(store, reason)
-        noted(store, "Ada prefers tea over coffee")
-        assert len(dreamt(store).dream.dreamt) == 51
-        assert new_input(store) == 0
+    assert 0 < len(read.notes) < 40
+    shown = capped(read, 8_000)
+    assert [piece.id for piece in shown.evidence if piece.id[0] == "N"] == [
+        f"N{number}" for number in range(1, len(read.notes) + 1)
+    ]
+    assert read.waiting == 40 - len(read.notes)
 
 
-def test_a_dream_that_was_refused_keeps_its_news(tmp_path: Path) -> None:
-    with working(tmp_path / "agent") as store:
-        turns(store, *numbered(8))
-        record = cut_off(store)
-        assert new_input(store) == 8
-        turns(store, "Ada keeps the spare key under the blue flower pot")
-        store.memory.commit(record)
-        assert new_input(store) == 1
+def test_a_backlog_of_turns_makes_one_dream_and_then_comes_along_with_news(store: Store) -> None:
+    turns(store, *numbered(300))
+    assert new_input(store) == 300
+    assert len(dreamt(store).dream.dreamt) == 50
+    assert new_input(store) == 0
+    for reason in Reason:
+        with pytest.raises(NothingToDoError):
+            dreamt(store, reason)
+    noted(store, "Ada prefers tea over coffee")
+    assert len(dreamt(store).dream.dreamt) == 51
+    assert new_input(store) == 0
 
 
-def test_the_same_input_again_changes_nothing(tmp_path: Path) -> None:
+def test_a_dream_that_was_refused_keeps_its_news(store: Store) -> None:
+    turns(store, *numbered(8))
+    record = cut_off(store)
+    assert new_input(store) == 8
+    turns(store, "Ada keeps the spare key under the blue flower pot")
+    store.memory.commit(record)
+    assert new_input(store) == 1
+
+
+def test_the_same_input_again_changes_nothing(store: Store) -> None:
     texts = numbered(12)
-    with working(tmp_path / "agent") as store:
-        noted(store, *texts)
+    noted(store, *texts)
+    dreamt(store)
+    before = [section(store, name) for name in SectionName]
+    for day in (1, 2):
+        for text in texts:
+            store.notes.inbox.append(Note(text, AT + timedelta(days=day), 0.8))
         dreamt(store)
-        before = [section(store, name) for name in SectionName]
-        for day in (1, 2):
-            for text in texts:
-                store.notes.inbox.append(Note(text, AT + timedelta(days=day), 0.8))
-            dreamt(store)
-            assert [section(store, name) for name in SectionName] == before
+        assert [section(store, name) for name in SectionName] == before
 
 
-def test_a_question_that_its_owner_wrote_or_that_has_no_answer_stays(tmp_path: Path) -> None:
-    with working(tmp_path / "agent") as store:
-        noted(store, "Which region holds the backups?")
-        dreamt(store)
-        text = store.workspace.document.read_text(encoding="utf-8")
-        by_hand = "Who keeps the spare key?"
-        heading = f"## {SectionName.GAPS.value}\n"
-        store.workspace.document.write_text(text.replace(heading, f"{heading}- {by_hand}\n"), encoding="utf-8")
-        store.notes.inbox.append(Note("Marta keeps the spare key", datetime.now(UTC), 0.8))
-        dreamt(store)
-        assert sorted(section(store, SectionName.GAPS)) == ["Which region holds the backups?", by_hand]
+def test_a_question_that_its_owner_wrote_or_that_has_no_answer_stays(store: Store) -> None:
+    noted(store, "Which region holds the backups?")
+    dreamt(store)
+    text = store.workspace.document.read_text(encoding="utf-8")
+    by_hand = "Who keeps the spare key?"
+    heading = f"## {SectionName.GAPS.value}\n"
+    store.workspace.document.write_text(text.replace(heading, f"{heading}- {by_hand}\n"), encoding="utf-8")
+    store.notes.inbox.append(Note("Marta keeps the spare key", datetime.now(UTC), 0.8))
+    dreamt(store)
+    assert sorted(section(store, SectionName.GAPS)) == ["Which region holds the backups?", by_hand]
 
 
 @contextmanager

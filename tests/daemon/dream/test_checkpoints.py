@@ -8,7 +8,7 @@ import ormsgpack
 import pytest
 
 from daemon.dream.checkpoints import checkpoints, saved
-from daemon.workspace.stores import utc_now
+from daemon.workspace.stores import Store, utc_now
 from tests.support.committing import dreamt
 from tests.support.working import working
 
@@ -30,14 +30,13 @@ def test_a_checkpoint_that_names_a_function_does_not_call_it(tmp_path: Path, cod
 
 
 @pytest.mark.parametrize("kept", [b"[]", b'{"channel_values": 5}', b'{"channel_values": {"messages": [1]}}', b"{"])
-def test_whatever_is_saved_of_a_dream_the_next_one_has_every_note(tmp_path: Path, kept: bytes) -> None:
-    with working(tmp_path / "here") as store:
-        store.ledger.begin(DREAM, "manual", utc_now())
-        with checkpoints(store) as saver:
-            saver.setup()
-        _plant(store.workspace.checkpoints / "dreams.db", kept, "json")
-        assert dreamt(store, "Ada prefers tea").dream.number == 1
-        assert tuple(store.notes.each_pending()) == ()
+def test_whatever_is_saved_of_a_dream_the_next_one_has_every_note(store: Store, kept: bytes) -> None:
+    store.ledger.begin(DREAM, "manual", utc_now())
+    with checkpoints(store) as saver:
+        saver.setup()
+    _plant(store.workspace.checkpoints / "dreams.db", kept, "json")
+    assert dreamt(store, "Ada prefers tea").dream.number == 1
+    assert tuple(store.notes.each_pending()) == ()
 
 
 def _calling(code: int, command: str) -> bytes:

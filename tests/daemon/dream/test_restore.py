@@ -42,20 +42,19 @@ def lost(store: Store, number: int) -> None:
     store.connection.execute("UPDATE versions SET text = x'', record = x'' WHERE number = ?", (number,))
 
 
-def test_a_version_is_restored_although_a_later_one_is_lost(tmp_path: Path) -> None:
-    with working(tmp_path / "agent") as store:
-        lived(store)
-        first = store.memory.text(1)
-        lost(store, 2)
-        with pytest.raises(NotFoundError, match="no version 2"):
-            restore(store, 2)
-        done = restore(store, 1)
-        assert store.workspace.document.read_text() == first
-        assert [problem for problem in done.problems if problem.startswith("version 2 has no record")]
-        assert [note.text for note in tuple(store.notes.each_pending())] == list(NOTES[1:])
-        dream_now(store, Reason.MANUAL, Mode.AUTO)
-        text = store.workspace.document.read_text()
-        assert all(note in text for note in NOTES)
+def test_a_version_is_restored_although_a_later_one_is_lost(store: Store) -> None:
+    lived(store)
+    first = store.memory.text(1)
+    lost(store, 2)
+    with pytest.raises(NotFoundError, match="no version 2"):
+        restore(store, 2)
+    done = restore(store, 1)
+    assert store.workspace.document.read_text() == first
+    assert [problem for problem in done.problems if problem.startswith("version 2 has no record")]
+    assert [note.text for note in tuple(store.notes.each_pending())] == list(NOTES[1:])
+    dream_now(store, Reason.MANUAL, Mode.AUTO)
+    text = store.workspace.document.read_text()
+    assert all(note in text for note in NOTES)
 
 
 # A dream of one of these asks its owner; one of several applies.

@@ -25,7 +25,6 @@ from tests.support.committing import dreamt, thinking
 from tests.support.faults import PowerCut
 from tests.support.forgettable import quick
 from tests.support.notes import noted
-from tests.support.working import working
 
 # What the promises rest on.
 KEPT = "crystals occurrences versions lines evidence pointers tombstones forgotten items".split()
@@ -104,44 +103,41 @@ def deny(store: Store, times: int) -> None:
 
 
 @pytest.mark.parametrize("at", NODES)
-def test_a_dream_without_a_model_that_is_killed_after_a_step_is_run_again(tmp_path: Path, at: str) -> None:
+def test_a_dream_without_a_model_that_is_killed_after_a_step_is_run_again(store: Store, at: str) -> None:
     def kill(step: Step) -> None:
         if step.node == at:
             raise PowerCut
 
-    with working(tmp_path / "agent") as store:
-        noted(store, "Ada prefers tea over coffee")
-        with suppress(PowerCut):
-            dream_now(store, Reason.MANUAL, Mode.AUTO, kill)
-        with suppress(NothingToDoError):
-            dream_now(store, Reason.MANUAL, Mode.AUTO)
-        latest, *others = store.ledger.runs(9)
-        if at == "commit":  # there was nothing left to do
-            latest, *others = others
-        assert [one.outcome for one in others] == ([] if at == "commit" else ["failed"])
-        assert (latest.outcome, steps_of(store, latest.id)[-4:]) == ("committed", NODES)
-        assert store.lineage.last_version() == 1
+    noted(store, "Ada prefers tea over coffee")
+    with suppress(PowerCut):
+        dream_now(store, Reason.MANUAL, Mode.AUTO, kill)
+    with suppress(NothingToDoError):
+        dream_now(store, Reason.MANUAL, Mode.AUTO)
+    latest, *others = store.ledger.runs(9)
+    if at == "commit":  # there was nothing left to do
+        latest, *others = others
+    assert [one.outcome for one in others] == ([] if at == "commit" else ["failed"])
+    assert (latest.outcome, steps_of(store, latest.id)[-4:]) == ("committed", NODES)
+    assert store.lineage.last_version() == 1
 
 
 @pytest.mark.parametrize(("refused", "kept"), [(1, ["absorb", *NODES]), (3, ["absorb", *NODES]), (10_000, [])])
 def test_a_step_that_cannot_be_kept_waits_for_the_next_and_fails_no_dream(
-    tmp_path: Path, refused: int, kept: list[str]
+    store: Store, refused: int, kept: list[str]
 ) -> None:
-    with working(tmp_path / "agent") as store:
-        noted(store, "Ada prefers tea over coffee")
-        deny(store, refused)
-        told: list[str] = []
-        done = dream_now(store, Reason.MANUAL, Mode.AUTO, lambda step: told.append(step.node))
-        store.connection.set_authorizer(None)
-        assert told == ["absorb", *NODES]
-        assert steps_of(store, done.dream.id) == kept
-        assert store.lineage.text(1)
+    noted(store, "Ada prefers tea over coffee")
+    deny(store, refused)
+    told: list[str] = []
+    done = dream_now(store, Reason.MANUAL, Mode.AUTO, lambda step: told.append(step.node))
+    store.connection.set_authorizer(None)
+    assert told == ["absorb", *NODES]
+    assert steps_of(store, done.dream.id) == kept
+    assert store.lineage.text(1)
 
 
-def test_what_is_skipped_leaves_no_step(tmp_path: Path) -> None:
-    with working(tmp_path / "agent") as store:
-        noted(store, "Ada prefers tea over coffee")
-        with pytest.raises(NothingToDoError):
-            dream_now(store, Reason.INTERVAL, Mode.AUTO)
-        assert store.ledger.runs(1)[0].outcome == "skipped"
-        assert store.connection.execute("SELECT count(*) FROM steps").fetchone()[0] == 0
+def test_what_is_skipped_leaves_no_step(store: Store) -> None:
+    noted(store, "Ada prefers tea over coffee")
+    with pytest.raises(NothingToDoError):
+        dream_now(store, Reason.INTERVAL, Mode.AUTO)
+    assert store.ledger.runs(1)[0].outcome == "skipped"
+    assert store.connection.execute("SELECT count(*) FROM steps").fetchone()[0] == 0

@@ -113,14 +113,13 @@ def test_no_dream_writes_it_again(tmp_path: Path, opened: Opened, action: str, o
         assert not [line for line in standing(store) if line.startswith(old)]
 
 
-def test_a_text_that_says_more_than_the_line_holds_on(tmp_path: Path) -> None:
+def test_a_text_that_says_more_than_the_line_holds_on(store: Store) -> None:
     tail = "She has worked at the observatory on the northern hill since spring, where she counts meteors with Ana"
     said = f"{WRONG}. {', '.join([tail, *[tail.lower()] * 6])}."
-    with working(tmp_path / "agent") as store:
-        dreamt(store, said, FORMER)
-        (line,) = [one for one in standing(store).values() if one.text.startswith(WRONG)]
-        assert line.text == f"{WRONG}."
-        changed(store, "wrong", line.text)
-        hits = dict(found(store))
-        rest = said.removeprefix(line.text).strip()
-        assert (hits[rest], hits[line.text]) == ("", f"{NOT_TRUE}{line.text}")
+    dreamt(store, said, FORMER)
+    (line,) = [one for one in standing(store).values() if one.text.startswith(WRONG)]
+    assert line.text == f"{WRONG}."
+    changed(store, "wrong", line.text)
+    hits = dict(found(store))
+    rest = said.removeprefix(line.text).strip()
+    assert (hits[rest], hits[line.text]) == ("", f"{NOT_TRUE}{line.text}")

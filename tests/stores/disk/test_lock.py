@@ -8,7 +8,7 @@ import pytest
 
 from state.errors import BusyError, FencedError
 from state.stores.disk.lock import acquire, holder, present_holder
-from state.stores.disk.workspace import Workspace, contained, init_workspace
+from state.stores.disk.workspace import Workspace
 
 pytestmark = pytest.mark.usefixtures("platform")
 
@@ -53,11 +53,6 @@ lock = take_over(contained(Path(sys.argv[1])), int(sys.argv[2]), int(sys.argv[3]
 print(os.getpid(), flush=True)
 time.sleep(600)
 """
-
-
-@pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
-    return init_workspace(contained(tmp_path))
 
 
 def run(script: str, workspace: Workspace, *arguments: str) -> subprocess.Popen[str]:

@@ -25,11 +25,6 @@ TEXTS = st.lists(st.sampled_from([*FACTS, SECRET, "", f"{FACTS[0]}\n{SECRET}"]),
 SETTINGS = st.builds(Redaction, st.booleans(), st.sampled_from([(), ("hunter2-Xq9!",)]))
 
 
-@pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
-    return init_workspace(contained(tmp_path / "agent"))
-
-
 @given(st.lists(st.tuples(SETTINGS, TEXTS, st.booleans()), max_size=5))
 def test_whatever_was_kept_before_a_text_is_redacted_as_the_rules_say(
     tmp_path_factory: pytest.TempPathFactory, uses: list[tuple[Redaction, list[str], bool]]
