@@ -5,7 +5,6 @@ prompts, and committed again after a crash.
 """
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
@@ -18,7 +17,6 @@ from state.document.asking import Ask, Heard
 from state.document.document import Edit
 from state.document.operations import Operation, Refusal, Why
 from state.document.sections import SectionName
-from state.errors import StorageError
 from state.forgetting.known import NOTHING, Known
 from state.reading import Reading
 from state.secrets.policy import DEFAULT, Redaction
@@ -384,12 +382,6 @@ class Dream:
         }
 
 
-RECORD_FORMAT = 6
-"""The format of a stored dream: the first one of a release."""
-
-_HEAD = f'{{"format":{RECORD_FORMAT},'.encode()
-
-
 def with_ids(dream: Dream, ids: Mapping[str, str]) -> Dream:
     """Return the dream with ids of crystals replaced; the keys are the ids that it made."""
     if not ids:
@@ -453,31 +445,9 @@ def without_changes(dream: Dream, gave_way: Sequence[Change], why: str) -> Dream
 
 
 def encode_record(dream: Dream) -> str:
-    """Encode what a version stores of its dream, with the number of the format.
+    """Encode what a version stores of its dream, for `decode(Dream, …)`.
 
     Left out are the texts, which the version has, what rows contain, and what only the commit needs.
     """
     changes = tuple(replace(one, above=None) for one in dream.changes)
-    kept = replace(dream, before="", after="", joined=False, crystals=(), changes=changes, reading=Reading())
-    return _HEAD.decode() + encode(kept).removeprefix("{")
-
-
-def decode_record(content: str | bytes, name: str) -> Dream:
-    """Decode what `encode_record` wrote. `name` identifies the record in errors.
-
-    Raise StorageError if it cannot be read, or if a newer dreamd has written it.
-    """
-    written = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
-    if written.startswith(_HEAD):
-        return decode(Dream, b"{" + written.removeprefix(_HEAD), name)
-    try:
-        record = json.loads(written)  # a person may have laid it out
-    except (ValueError, RecursionError) as error:
-        raise StorageError(f"{name}: it cannot be read ({error})", "run 'dreamd doctor'") from error
-    form = record.pop("format", None) if isinstance(record, dict) else None
-    if type(form) is int and form > RECORD_FORMAT:
-        knows = f"record format {form}, this one knows {RECORD_FORMAT}"
-        raise StorageError(f"{name}: written by a newer dreamd ({knows})", "upgrade")
-    if type(form) is not int or form != RECORD_FORMAT:
-        raise StorageError(f"{name}: it is no record of a dream", "run 'dreamd doctor'")
-    return decode(Dream, json.dumps(record), name)
+    return encode(replace(dream, before="", after="", joined=False, crystals=(), changes=changes, reading=Reading()))

@@ -25,9 +25,10 @@ from daemon.config.settings import load
 from daemon.ingest.formats.reading import readings
 from daemon.upkeep.import_ import import_archive
 from daemon.workspace.adoption import open_workspace
+from state.codec import decode
 from state.document.document import complete, parse, render
 from state.document.markdown import units
-from state.dream import decode_record
+from state.dream import Dream
 from state.errors import DreamdError, StorageError
 from state.scratch import decode as scratch_text
 from state.scratch import parse_notes, render_note
@@ -82,7 +83,7 @@ def parsers(folder: Path) -> Iterator[Parser]:
     yield Parser("document", documents, lambda content, _: _document(content))
     yield Parser("scratch", (*logs, (REPOSITORY / "docs/example/memory/scratch.md").read_bytes()), _scratch)
     yield Parser("transcript", _transcripts(), _transcript)
-    yield Parser("record", records, lambda content, _: decode_record(content, "a record"))
+    yield Parser("record", records, lambda content, _: decode(Dream, content))
     yield Parser("archive", (archive.read_bytes(),), _archive)
     yield Parser("file", tuple(content for content, _ in files_of(archive).values()), partial(_file, archive))
     yield Parser("database", tuple(_databases(root)), _database)

@@ -21,10 +21,11 @@ from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store, utc_now
 from graphs.ports import Answer
 from state.changes.change import CurrentLine
+from state.codec import decode
 from state.crystals.crystal import Crystal, Origin, Source
 from state.document.operations import Action, Operation, Refusal
 from state.document.sections import SectionName
-from state.dream import Dream, Proposed, Reason, decode_record, encode_record
+from state.dream import Dream, Proposed, Reason, encode_record
 from state.errors import UsageError
 from state.scratch import Note, plain_text
 from state.signals.curiosity import Cause
@@ -222,7 +223,7 @@ def _reviews(store: Store, texts: Sequence[HostileText], now: datetime) -> None:
         Proposals(connection).add("20260101T000000-hostile", [Proposed(said, one.label)], now)
     number = store.lineage.last_version()
     (record,) = connection.execute("SELECT record FROM versions WHERE number = ?", (number,)).fetchone()
-    last = _worded(decode_record(unpacked(record), "record"), texts, lines)
+    last = _worded(decode(Dream, unpacked(record)), texts, lines)
     connection.execute("UPDATE versions SET record = ? WHERE number = ?", (packed(encode_record(last)), number))
 
 

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Annotated, Any
 
+from state.codec import decode
 from state.crystals import crystal
 from state.crystals.supersession import Cause
 from state.document.document import Edit
 from state.document.operations import Action, Operation, Why
 from state.document.sections import SectionName
-from state.dream import decode_record
+from state.dream import Dream
 from state.sessions.item import WEIGHTS, Related, State
 from state.signals import curiosity
 from state.stores.database.table import (
@@ -47,7 +48,7 @@ def _one_of(members: Iterable[str]) -> Rule:
 
 
 def _is_dream(text: str) -> bool:
-    return decode_record(text, "record") is not None
+    return isinstance(decode(Dream, text), Dream)
 
 
 def _is_vector(vector: bytes) -> bool:

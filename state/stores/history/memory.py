@@ -22,6 +22,7 @@ from pathlib import Path
 from state.changes.change import CurrentLine, numbered
 from state.changes.owner import IMPORTANCE, is_unwanted, lines_in, owners_text, restored_text
 from state.changes.page import Page
+from state.codec import decode
 from state.document.document import parse
 from state.document.merge import difference, is_conflicted, merged, working
 from state.dream import (
@@ -33,7 +34,6 @@ from state.dream import (
     REVIEW,
     UNDO,
     Dream,
-    decode_record,
     with_ids,
     with_lines,
     with_wrong_wordings,
@@ -132,7 +132,7 @@ class Memory:
             changes = owners_text(lines, text, now).changes  # without a record, only the texts are known
             at, said = from_text(row["at"]), (row["cause"], row["reason"])
             return Dream(number, row["dream"], at, *said, before, text, "", changes)
-        return replace(decode_record(unpacked(row["record"]), f"version {number}"), before=before, after=text)
+        return replace(decode(Dream, unpacked(row["record"]), f"version {number}"), before=before, after=text)
 
     def readable_version(self, number: int) -> Dream | None:
         """Return a version; None if there is none, or if its record cannot be read, which 'dreamd doctor' reports."""
