@@ -1,25 +1,25 @@
 """Logs: the daemon's events on stderr, one per line with fields; JSON for journald, readable on a terminal.
 
-Only `configure()` imports structlog, because that takes longer than most commands, and code that logs runs in
-commands too. Before it is called, as in every command but the daemon, events are dropped.
+Before `configure()` is called, as in every command but the daemon, events are dropped.
 
 The log contains no memory: a text under a name in `WITHHELD` is replaced by its length, all others are shortened, and
 secrets are redacted. Above DEBUG, foreign errors and libraries that quote their input show only class and place. All
 of this is decided here and not by the callers, so that it can be tested in one place.
 """
 
+import json
 import logging
 import os
 import re
 import sys
 import traceback
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
-from functools import partialmethod
+from datetime import UTC, datetime
+from functools import partial, partialmethod
 from pathlib import Path
-from types import ModuleType
-from typing import Any, Literal, TextIO
+from typing import Literal, TextIO
 
 from daemon.observability.failures import without_secrets
 from daemon.observability.printable import safe
@@ -47,12 +47,13 @@ _PLACES = frozenset({"workspace", "root", "entrances", "place", "logger"})
 # Fields with a sentence of dreamd's own.
 _SENTENCES = frozenset({"error", "why", "problem"})
 _PRIORITIES = {"debug": 7, "info": 6, "warning": 4, "error": 3}  # of syslog(3)
+_COLOURS = {"debug": 2, "info": 32, "warning": 33, "error": 31}  # of a terminal
 
 
 class _Sink:
-    """structlog's logger (None: drop events), and the lowest level that is written."""
+    """What writes an event (None: it is dropped), and the lowest level that is written."""
 
-    emit: Any = None
+    write: Callable[[Mapping[str, object]], None] | None = None
     threshold: int = LEVELS["info"]
 
 
@@ -80,59 +81,56 @@ def get(**fields: object) -> Log:
     return Log(fields)
 
 
-def _structlog() -> ModuleType:
-    """Import structlog without rich and greenlet: megabytes for tracebacks that our log does not print."""
-    found = {name: sys.modules.get(name) for name in ("rich", "greenlet")}
-    sys.modules.update(dict.fromkeys(found))  # type: ignore[arg-type]  # makes their import fail
-    try:
-        import structlog
-    finally:
-        for name, module in found.items():
-            del sys.modules[name]
-            if module is not None:
-                sys.modules[name] = module
-    return structlog
-
-
 def configure(form: Form = "auto", level: Level = "info", stream: TextIO | None = None) -> None:
     """Write events of this level and above to the stream (stderr); a second call replaces the first.
 
     `auto` is readable on a terminal and JSON elsewhere. Libraries' records from WARNING up become events too.
     """
-    structlog, stream = _structlog(), stream or sys.stderr
-    processors: list[Any] = [structlog.processors.TimeStamper(fmt="iso", utc=True, key="at"), _filter_fields]
-    if form == "console" or (form == "auto" and stream.isatty()):
-        colours = stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-        processors += [structlog.dev.ConsoleRenderer(colors=colours, timestamp_key="at", sort_keys=False)]
-    else:
-        processors += [structlog.processors.JSONRenderer(ensure_ascii=False)]
-        processors += [_with_priority] if _is_journal(stream) else []
-    own = {"wrapper_class": structlog.BoundLogger, "cache_logger_on_first_use": False}
-    _Sink.emit = structlog.wrap_logger(structlog.WriteLogger(stream), processors=processors, **own)
-    _Sink.threshold = LEVELS[level]
+    there = stream or sys.stderr
+    in_colour = there.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    row_of: Callable[[Mapping[str, object]], str] = partial(json.dumps, ensure_ascii=False)
+    if form == "console" or (form == "auto" and there.isatty()):
+        row_of = partial(_readable, in_colour=in_colour)
+    elif _is_journal(there):
+        row_of = _with_priority
+
+    def write(event: Mapping[str, object]) -> None:
+        there.write(f"{row_of(event)}\n")
+        there.flush()
+
+    _Sink.write, _Sink.threshold = write, LEVELS[level]
     _capture_libraries()
 
 
+def _readable(event: Mapping[str, object], *, in_colour: bool) -> str:
+    """Return an event as a person reads it at a terminal."""
+    level = str(event["level"])
+    shown = f"\x1b[{_COLOURS[level]}m{level:<7}\x1b[0m" if in_colour else f"{level:<7}"
+    fields = (f"{name}={value}" for name, value in event.items() if name not in _OWN_NAMES)
+    return " ".join((str(event["at"]), shown, str(event["event"]), *fields))
+
+
+def _with_priority(event: Mapping[str, object]) -> str:
+    """Return an event in JSON with its priority, for `journalctl -p` (sd-daemon(3))."""
+    return f"<{_PRIORITIES[str(event['level'])]}>{json.dumps(event, ensure_ascii=False)}"
+
+
 def _write(level: str, event: str, fields: Mapping[str, object]) -> None:
-    if _Sink.emit is None:
-        return
-    renamed = {f"{name}_" if name in _OWN_NAMES else name: value for name, value in fields.items()}
-    try:
-        getattr(_Sink.emit, level)(event, level=level, **renamed)
-    except (OSError, ValueError):
-        return  # stderr is closed; go on without a log
+    if _Sink.write is not None:
+        with suppress(OSError, ValueError):  # stderr is closed; go on without a log
+            _Sink.write(_plain(level, event, fields))
 
 
-def _filter_fields(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Return the event as plain, redacted data, standard fields first: a structlog processor."""
-    standard, error = {name: event.pop(name) for name in ("at", "level", "event")}, event.pop("error", None)
-    standard["event"] = _line(str(standard["event"]))
-    fields = {name: _loggable(name, value) for name, value in event.items()}
-    if isinstance(error, BaseException):
-        fields |= _error_fields(error, at_debug=_Sink.threshold <= LEVELS["debug"])
-    elif error is not None:
-        fields["error"] = _loggable("error", error)
-    return {**standard, **fields}
+def _plain(level: str, event: str, fields: Mapping[str, object]) -> dict[str, object]:
+    """Return the event as plain, redacted data, standard fields first."""
+    at = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    shown: dict[str, object] = {"at": at, "level": level, "event": _line(event)}
+    for name, value in fields.items():
+        if isinstance(value, BaseException) and name == "error":
+            shown |= _error_fields(value, at_debug=_Sink.threshold <= LEVELS["debug"])
+        elif name != "error" or value is not None:
+            shown[f"{name}_" if name in _OWN_NAMES else name] = _loggable(name, value)
+    return shown
 
 
 def _loggable(name: str, value: object) -> object:
@@ -213,11 +211,6 @@ def _is_journal(stream: TextIO) -> bool:
     except (OSError, ValueError):
         return False
     return os.environ.get("JOURNAL_STREAM") == f"{status.st_dev}:{status.st_ino}"
-
-
-def _with_priority(_logger: object, method: str, line: str) -> str:
-    """Return the line with its priority, for `journalctl -p` (sd-daemon(3)): a structlog processor."""
-    return f"<{_PRIORITIES[method]}>{line}"
 
 
 class _FromLibraries(logging.Handler):

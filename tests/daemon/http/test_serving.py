@@ -285,7 +285,7 @@ def test_an_error_after_the_caller_has_left_is_logged_in_one_line() -> None:
     try:
         asyncio.run(main())
     finally:
-        logs._Sink.emit = None
+        logs._Sink.write = None
     (event,) = map(json.loads, stream.getvalue().splitlines())
     assert (event["event"], event["level"]) == ("call_failed_after_its_caller_left", "warning")
     assert "state.db is unwell" in str(event)
