@@ -50,10 +50,9 @@ def problems_of(error: "ValidationError") -> list[tuple[str, str]]:
     ]
 
 
-def first_problem(error: "ValidationError", whole: str = "") -> str:
-    """Return the first invalid field and its problem on one line; `whole` replaces an empty path."""
+def first_problem(error: "ValidationError") -> str:
+    """Return the first invalid field and its problem on one line."""
     place, problem = problems_of(error)[0]
-    place = place or whole
     return " ".join((f"{place}: {problem}" if place else problem).split())
 
 

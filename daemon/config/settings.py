@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from datetime import datetime, tzinfo
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -34,9 +34,6 @@ from state.codec import problems_of
 from state.document.asking import Ask, Heard
 from state.errors import ConfigError
 from state.secrets.policy import Redaction
-
-if TYPE_CHECKING:
-    from state.signals.hormones import Baselines
 
 # A list in YAML becomes a tuple.
 Texts = Annotated[tuple[str, ...], Field(strict=False)]
@@ -255,12 +252,10 @@ class Config(_Section):
         return Redaction(self.secrets.redact, self.secrets.allow)
 
     @property
-    def baselines(self) -> "Baselines":
-        """Return the levels to which hormones decay."""
-        from state.signals.hormones import Baselines
-
+    def baselines(self) -> tuple[float, float, float]:
+        """Return the levels to which hormones decay, in the order of `Hormone`."""
         levels = self.hormones
-        return Baselines(levels.dopamine_baseline, levels.cortisol_baseline, levels.oxytocin_baseline)
+        return levels.dopamine_baseline, levels.cortisol_baseline, levels.oxytocin_baseline
 
     @property
     def file(self) -> Path | None:

@@ -287,7 +287,7 @@ class _Question:
         if is_global(self.store.workspace.root, os.environ):
             return
         with suppress(DreamdError, OSError):  # a bootstrap reports why it cannot be read
-            memory, own = global_memory(os.environ)
+            memory, own = global_memory()
             if own is not None:
                 with suppress(DreamdError, OSError, sqlite3.Error):
                     yield from self._waiting_globally(own)

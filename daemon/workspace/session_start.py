@@ -5,7 +5,7 @@ workspace's own memory must be readable; every other failure becomes a notice.
 """
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import cache
@@ -63,7 +63,6 @@ def session(
     limits: Reader | None,
     redaction: Redaction,
     now: datetime,
-    environment: Mapping[str, str] = os.environ,
     zone: tzinfo = UTC,
 ) -> Session:
     """Return what an agent reads now, for a context window of `window` tokens, within the limits of its hook.
@@ -75,7 +74,7 @@ def session(
     notices = list[str]()
     looked = LookedThrough(workspace, redaction)
     memory, newest = _memory(workspace, notices), look(workspace, lambda notes: notes.newest(), looked.redacted)
-    everywhere, beside = _everywhere(workspace, environment, notices)
+    everywhere, beside = _everywhere(workspace, notices)
     facts = _facts(workspace, memory)
     shown_of = _unforgotten(workspace) if facts.stands.forgets else str
     ready = bootstrap(
@@ -128,11 +127,9 @@ def _grounds(*workspaces: Workspace | None) -> Grounds:
     return grounds
 
 
-def project_budget(
-    workspace: Workspace, window: int, redaction: Redaction, environment: Mapping[str, str] = os.environ
-) -> int:
+def project_budget(workspace: Workspace, window: int, redaction: Redaction) -> int:
     """Return how many characters of the project's MEMORY.md an agent reads beside the global memory."""
-    everywhere, beside = _everywhere(workspace, environment, [])
+    everywhere, beside = _everywhere(workspace, [])
     if not everywhere:
         return budget_for(window)
     return budget_for(window) - room_taken(
@@ -140,25 +137,23 @@ def project_budget(
     )
 
 
-def global_memory(environment: Mapping[str, str] = os.environ) -> tuple[str, Workspace | None]:
+def global_memory() -> tuple[str, Workspace | None]:
     """Return MEMORY.md of the person's global workspace, and that workspace; ("", None) without one.
 
     Raise StorageError or UsageError if it cannot be read.
     """
-    if not has_global_workspace(environment):
+    if not has_global_workspace():
         return "", None
-    own = open_global_workspace(environment)
+    own = open_global_workspace()
     return _memory(own, []), own
 
 
-def _everywhere(
-    workspace: Workspace, environment: Mapping[str, str], notices: list[str]
-) -> tuple[str, Workspace | None]:
+def _everywhere(workspace: Workspace, notices: list[str]) -> tuple[str, Workspace | None]:
     """Return the global memory for a project, and its workspace; add a notice if it is unreadable."""
-    if is_global(workspace.root, environment):
+    if is_global(workspace.root, os.environ):
         return "", None
     try:
-        return global_memory(environment)
+        return global_memory()
     except (DreamdError, OSError) as error:
         notices.append(f"the global workspace was left out: {error}")
         return "", None

@@ -118,10 +118,10 @@ class Store:
 
 @contextmanager
 def open_exclusive(
-    workspace: Workspace, config: Config, command: str, wait_seconds: float = 0.0, embedding: Embedding | None = None
+    workspace: Workspace, config: Config, command: str, embedding: Embedding | None = None
 ) -> Iterator[Store]:
     """Take the workspace's lock, open it, and finish interrupted commits."""
-    with acquire(workspace, command, wait_seconds) as lock, open_locked(lock, config, embedding) as store:
+    with acquire(workspace, command) as lock, open_locked(lock, config, embedding) as store:
         yield store
 
 

@@ -22,7 +22,7 @@ _BEFORE, _BEHIND = 5, 3  # words around a phrase in which a negation applies to 
 _NEAR = 240  # characters around a phrase in which a condition applies to it
 # These events must have happened; thanks and haste count in questions too.
 _HAPPENED = frozenset({Feeling.REWARD, Feeling.ERROR, Feeling.ACHIEVEMENT})
-_RESTING = dict(zip(Hormone, BASELINES.levels, strict=True))
+_RESTING = dict(zip(Hormone, BASELINES, strict=True))
 
 
 @dataclass(frozen=True, slots=True)

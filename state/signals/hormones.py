@@ -57,21 +57,10 @@ _DETECTED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Baselines:
-    """The levels to which hormones decay."""
-
-    dopamine: float = 0.15
-    cortisol: float = 0.02
-    oxytocin: float = 0.20
-
-    @property
-    def levels(self) -> tuple[float, float, float]:
-        """Return the levels in the order of `Hormone`."""
-        return self.dopamine, self.cortisol, self.oxytocin
-
-
-BASELINES = Baselines()
+Levels = tuple[float, float, float]
+"""A level of each hormone, in the order of `Hormone`."""
+BASELINES: Levels = (0.15, 0.02, 0.20)
+"""The levels to which hormones decay, unless the configuration has others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +73,7 @@ class Hormones:
     at: datetime
 
     @property
-    def levels(self) -> tuple[float, float, float]:
+    def levels(self) -> Levels:
         """Return the levels in the order of `Hormone`."""
         return self.dopamine, self.cortisol, self.oxytocin
 
@@ -93,22 +82,20 @@ class Hormones:
         return self.levels[list(Hormone).index(hormone)]
 
 
-def resting(now: datetime, baselines: Baselines = BASELINES) -> Hormones:
+def resting(now: datetime, baselines: Levels = BASELINES) -> Hormones:
     """Return the levels of a workspace in which nothing has happened yet."""
-    return Hormones(*baselines.levels, at=now)
+    return Hormones(*baselines, at=now)
 
 
-def decayed(hormones: Hormones, now: datetime, baselines: Baselines = BASELINES) -> Hormones:
+def decayed(hormones: Hormones, now: datetime, baselines: Levels = BASELINES) -> Hormones:
     """Return the levels now. If the clock was set back, no time has passed."""
     minutes = max(0.0, (now - hormones.at).total_seconds() / 60.0)
-    each = zip(hormones.levels, baselines.levels, HALF_LIFE_MINUTES, strict=True)
+    each = zip(hormones.levels, baselines, HALF_LIFE_MINUTES, strict=True)
     dopamine, cortisol, oxytocin = (base + (level - base) * 2.0 ** (-minutes / half) for level, base, half in each)
     return Hormones(dopamine, cortisol, oxytocin, now)
 
 
-def felt(
-    hormones: Hormones, feelings: Sequence[Feeling], now: datetime, baselines: Baselines = BASELINES
-) -> Hormones:
+def felt(hormones: Hormones, feelings: Sequence[Feeling], now: datetime, baselines: Levels = BASELINES) -> Hormones:
     """Return the levels now, after these events: their sum, clamped to [0, 1]."""
     levels = decayed(hormones, now, baselines).levels
     raised = (level + sum(RAISES[feeling][i] for feeling in feelings) for i, level in enumerate(levels))

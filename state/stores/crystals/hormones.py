@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from state.signals.curiosity import Cause, Gap, question_key, topic_of_question
-from state.signals.hormones import Baselines, Feeling, Hormone, Hormones, decayed, felt, resting, spikes
+from state.signals.hormones import Feeling, Hormone, Hormones, Levels, decayed, felt, resting, spikes
 from state.stores.database.connection import transaction
 from state.stores.database.moments import to_text
 from state.stores.database.tables import FeelingRow, GapRow
@@ -29,7 +29,7 @@ class Felt:
 class Feelings:
     """The hormones of one workspace, which decay to their `baselines`."""
 
-    def __init__(self, connection: sqlite3.Connection, baselines: Baselines) -> None:
+    def __init__(self, connection: sqlite3.Connection, baselines: Levels) -> None:
         self._connection = connection
         self.baselines = baselines
 

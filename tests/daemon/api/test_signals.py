@@ -121,7 +121,7 @@ def test_hormones_tell_the_latest_events_and_how_many_more(access: LocalAccess, 
     assert [moment.at for moment in told.curve] == sorted(moment.at for moment in told.curve)
     assert told.curve[-1] == told.now
     assert (told.curve[-1].at - told.curve[0].at, len(told.curve)) == (timedelta(hours=2), 5)
-    assert told.baselines.dopamine == BASELINES.dopamine
+    assert told.baselines.levels == BASELINES
     store.connection.execute("DELETE FROM feelings WHERE cause LIKE 'event%'")
     (last,) = ask(access, "mood", hours=2).events
     assert "[redacted" in last.cause

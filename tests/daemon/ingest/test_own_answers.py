@@ -11,8 +11,9 @@ from daemon.config.settings import Config
 from daemon.ingest.formats.own_answers import is_own_answer
 from daemon.ingest.transcripts import absorb_transcripts
 from daemon.workspace.adoption import init_workspace
-from daemon.workspace.stores import open_exclusive, utc_now
+from daemon.workspace.stores import open_locked, utc_now
 from state.scratch import Note
+from state.stores.disk.lock import acquire
 from state.stores.history.inbox import NoteInbox
 from tests.daemon.mcp.agents import asking, talking
 from tests.support.transcripts import turns
@@ -122,5 +123,8 @@ def test_a_fact_stays_first_however_often_an_agent_asks_for_it(tmp_path: Path) -
         assert answer.splitlines()[1] == f"1. {FACT}"
         path = workspace.root / f"{session}.jsonl"
         texts(path, *claude("t1", "mcp__dreamd__memory_search", {"query": QUESTION}, json.dumps(answer)))
-        with open_exclusive(workspace, Config(), "a test", wait_seconds=60) as store:  # its index may be told still
+        with (
+            acquire(workspace, "a test", 60) as lock,
+            open_locked(lock, Config()) as store,
+        ):  # its index may be told still
             absorb_transcripts(store, [path], utc_now())

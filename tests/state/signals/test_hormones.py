@@ -76,7 +76,7 @@ def test_decay_brings_levels_nearer_to_their_baselines_in_one_step_or_two(
     hormones: Hormones, one: float, other: float
 ) -> None:
     sooner, later = (decayed(hormones, after(minutes)) for minutes in sorted((one, other)))
-    for base, start, mid, end in zip(BASELINES.levels, hormones.levels, sooner.levels, later.levels, strict=True):
+    for base, start, mid, end in zip(BASELINES, hormones.levels, sooner.levels, later.levels, strict=True):
         assert abs(end - base) <= abs(mid - base) + 1e-12 <= abs(start - base) + 2e-12
         assert (end - base) * (start - base) >= 0 or end == pytest.approx(base)
     assert decayed(sooner, later.at).levels == pytest.approx(later.levels, abs=1e-6)
