@@ -1,31 +1,30 @@
 """Import: builds a workspace from an archive beside its folder, checks it, and renames it into place."""
 
-import fcntl
 import os
 import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from daemon.config.paths import data_folder, make_private_folder
 from daemon.workspace.adoption import LOCK, repository_of, workspace_at
-from daemon.workspace.stores import folders
+from daemon.workspace.stores import folders, utc_now
 from state.errors import StorageError, UsageError
 from state.stores.backup import reading
 from state.stores.backup.archive import ArchiveError
 from state.stores.crystals.crystals import Crystals
 from state.stores.database.opening import open_database
-from state.stores.disk.disk import Disk, is_same_file
+from state.stores.disk.disk import Disk
 from state.stores.disk.places import Kind, Place, id_in, new_id, write_mark, write_place
 from state.stores.disk.syscalls import System, storage_errors
 from state.stores.disk.workspace import Workspace, contained
 from state.stores.disk.worktree import Checkout
 from state.stores.history.lineage import Lineage
 
-_ASIDE = ".dreamd-import-"
+_ASIDE, _LEFTOVER_AGE = ".dreamd-import-", timedelta(days=1)
 # Unpacked size relative to the archive: rows in a new state.db, their full-text indexes, and files.
 _TIMES = 3
 _SPARE_BYTES = 1024**2
@@ -171,43 +170,19 @@ def _require_space(file: Path, parent: Path) -> None:
 def _aside(parent: Path, system: System) -> Iterator[tuple[Path, Disk]]:
     """Create a folder beside the future workspace; remove it again unless it was renamed.
 
-    A lock shows that an import is using it. Folders of killed imports have none, and are deleted first.
+    What killed imports left is deleted when it is a day old: no import takes so long.
     """
-    _remove_leftovers(parent)
-    while True:
-        aside = parent / f"{_ASIDE}{os.getpid()}-{os.urandom(4).hex()}"
-        try:
-            with storage_errors(parent):
-                system.mkdir(aside, 0o700)
-            with _locked(aside) as is_locked:
-                if is_locked:  # else another import deleted it as a leftover before it was locked
-                    yield aside, Disk(parent, system)
-                    return
-        finally:
-            shutil.rmtree(aside, ignore_errors=True)
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[bool]:
-    """Lock the folder; yield whether that worked and the folder still exists."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield is_same_file(folder, fd)
-    finally:
-        os.close(fd)
-
-
-def _remove_leftovers(parent: Path) -> None:
     with suppress(OSError):
-        for path in parent.glob(f"{_ASIDE}*"):
-            with _locked(path) as is_locked:
-                if is_locked:
-                    shutil.rmtree(path, ignore_errors=True)
+        for left in parent.glob(f"{_ASIDE}*"):
+            if left.lstat().st_mtime < (utc_now() - _LEFTOVER_AGE).timestamp():
+                shutil.rmtree(left, ignore_errors=True)
+    aside = parent / f"{_ASIDE}{os.getpid()}-{os.urandom(4).hex()}"
+    try:
+        with storage_errors(parent):
+            system.mkdir(aside, 0o700)
+        yield aside, Disk(parent, system)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
 
 
 def _sync(workspace: Workspace, disk: Disk, mode: int) -> None:

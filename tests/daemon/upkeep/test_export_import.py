@@ -1,5 +1,6 @@
 """`dreamd export` and `dreamd import`: the workspace that comes out is the one that went in."""
 
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -50,10 +51,13 @@ def rows(root: Path) -> dict[str, list[tuple[object, ...]]]:
 
 
 def test_a_workspace_comes_back_exactly(dreamd: Caller, archive: Path, origin: Path, tmp_path: Path) -> None:
-    there, left = tmp_path / "there", tmp_path / ".dreamd-import-of-a-kill"
+    there = tmp_path / "there"
+    left, under_way = (tmp_path / f".dreamd-import-{name}" for name in ("of-a-kill", "of-another"))
     left.mkdir()
+    under_way.mkdir()
+    os.utime(left, (0, 0))
     assert dreamd("import", archive, there, "--no-daemon").status == 0
-    assert not left.exists()
+    assert (left.exists(), under_way.exists()) == (False, True)
     assert members(exported(there, tmp_path / "again.db")) == members(archive)
     assert files_of(tmp_path / "again.db") == files_of(archive)
     assert rows(there) == rows(origin)
