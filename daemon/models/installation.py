@@ -5,11 +5,9 @@ pinned here. They are converted once, here; the digests of the result are record
 of the libraries may write other bytes of the same model.
 """
 
-import fcntl
 import hashlib
 import json
 import lzma
-import os
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -18,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from daemon.models.conversion import VERSION, Source, convert, read_packed, read_safetensors
-from state.errors import BusyError, DocumentError
-from state.stores.disk.disk import Disk, opened
+from state.errors import DocumentError
+from state.stores.disk.disk import TEMPORARY, Disk, opened
 from state.stores.disk.syscalls import storage_errors
 from state.stores.vectors.embedder import RECORD, places
 
@@ -98,18 +96,12 @@ def held(folder: Path) -> Iterator[None]:
     """
     with storage_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+    lock = folder.with_name(f".{folder.name}.lock")
+    with Disk(folder.parent).locked(lock, b"", wait_seconds=0.0):
         with storage_errors(folder):
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise BusyError(f"another process installs into {folder}", "wait for it") from None
-            for left in folder.rglob(".*.dreamd-tmp*"):
+            for left in folder.rglob(f".*{TEMPORARY}*"):
                 left.unlink(missing_ok=True)
         yield
-    finally:
-        os.close(fd)
 
 
 def is_installed(model: Model, folder: Path, cache: Path) -> bool:
