@@ -4,7 +4,9 @@ Each message says what happened, to what, and what to do. 409 means that the cur
 the request, 503 that the daemon cannot do it now. A `passing` error may be retried soon.
 """
 
+import copyreg
 from collections.abc import Mapping
+from typing import Any
 
 
 class DreamdError(Exception):
@@ -24,6 +26,10 @@ class DreamdError(Exception):
         whole = ", ".join(filter(None, (advice, for_operator)))
         super().__init__(f"{what}; {whole}" if whole else what)
         self.what, self.advice, self.for_all = what, whole, advice
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle its fields, because the constructors of some classes take other arguments than the message."""
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
     @property
     def fields(self) -> dict[str, object]:

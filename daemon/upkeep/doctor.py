@@ -1,21 +1,19 @@
 """Doctor: checks a workspace and its environment; each finding says what was checked, the result, and what to do."""
 
 import sqlite3
-import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
-from daemon.config.beside import start_beside
 from daemon.config.settings import Config
 from daemon.models.command import costs_of, find_program, installed_agents, preset_of
 from daemon.models.dreamer import NO_MODEL, who_dreams
-from daemon.models.known import KnownModel
+from daemon.models.known import KnownModel, look_up
+from daemon.upkeep.beside import beside
 from daemon.upkeep.examine import FILES, check_stores, failure, look
 from daemon.workspace.checks import Finding, Level, Subject, fine, problem, warning
 from daemon.workspace.stores import Store, utc_now
-from state.codec import decode
-from state.errors import DreamdError, ModelError
+from state.errors import DreamdError
 from state.stores.disk.lock import present_holder
 from state.stores.disk.workspace import Workspace
 
@@ -76,9 +74,10 @@ def _model(config: Config) -> Finding:
 
 def _known_to_litellm(name: str, api_base: str | None) -> Finding:
     try:
-        known = _look_up(name, api_base)
-    except DreamdError as error:
-        return warning(f"not looked up: {error.what}", error.advice)
+        with beside(_LOOK_UP_SECONDS) as call:
+            known: KnownModel = call(look_up, name, api_base)
+    except (DreamdError, OSError, EOFError) as error:
+        return warning(f"{name} could not be looked up ({error})", "try again")
     missing = known.missing_keys
     if not known.provider:
         advice = "write model.name as provider/model, e.g. openai/gpt-5-mini"
@@ -89,19 +88,3 @@ def _known_to_litellm(name: str, api_base: str | None) -> Finding:
         advice = "the ceilings in dollars do not bind it, those in tokens do"
         return warning(f"{name}: its price and context window are not known", advice)
     return fine(f"{name} is known" + ("" if missing else ", and so is its key"))
-
-
-def _look_up(name: str, api_base: str | None) -> KnownModel:
-    """Look up the model in a short-lived process: a daemon could never free litellm's memory. Raise ModelError."""
-    words = ["models", "--known", name, *(("--api-base", api_base) if api_base else ())]
-    try:
-        with start_beside(words, stdout=subprocess.PIPE) as process:
-            try:
-                said, _ = process.communicate(timeout=_LOOK_UP_SECONDS)
-            finally:
-                process.kill()
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise ModelError(f"{name} could not be looked up ({error})", "try again") from None
-    if process.returncode:
-        raise ModelError(f"{name} could not be looked up", f"see 'dreamd models --known {name}'")
-    return decode(KnownModel, said, "what is known of a model")
