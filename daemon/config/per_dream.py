@@ -3,8 +3,8 @@
 Over the Unix socket of the same user alone: a program at the port can choose neither a model nor what it costs.
 """
 
-import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,8 @@ from urllib.parse import quote, unquote
 from daemon.config.layers import layers, of_variables
 from daemon.config.settings import Config, checked
 from state.agents import COMMAND
-from state.errors import ConfigError, UsageError
+from state.codec import decode, encode
+from state.errors import ConfigError, StorageError, UsageError
 
 SECTIONS = ("model", "dream", "limits", "sources")
 """The sections whose keys may differ from one dream to the next; the others are the daemon's own."""
@@ -42,25 +43,19 @@ class DreamSettings:
 
     def header(self) -> str:
         """Return the settings as the value of an HTTP header."""
-        return quote(json.dumps([self.sections, self.variables], default=str))
+        return quote(encode(self))
 
     @classmethod
     def parse(cls, header: str) -> "DreamSettings":
         """Parse the text of `header`. Raise UsageError."""
-        try:
-            sections, variables = json.loads(unquote(header))
-            given = cls({name: dict(keys) for name, keys in sections.items()}, dict(variables))
-        except (ValueError, TypeError, AttributeError):
-            given = None
-        if given is None or not given.sections.keys() <= set(SECTIONS) or not _is_text(given.variables):
-            raise UsageError(
-                "the settings for this dream cannot be read", "restart the daemon, which is of another version"
-            )
-        return given
-
-
-def _is_text(table: Mapping[str, Any]) -> bool:
-    return all(isinstance(one, str) and "\0" not in one for pair in table.items() for one in pair)
+        with suppress(StorageError):
+            given = decode(cls, unquote(header))
+            has_nul = any("\0" in text for pair in given.variables.items() for text in pair)
+            if given.sections.keys() <= set(SECTIONS) and not has_nul:
+                return given
+        raise UsageError(
+            "the settings for this dream cannot be read", "restart the daemon, which is of another version"
+        )
 
 
 def settings_of_call(
