@@ -96,10 +96,10 @@ def decayed(hormones: Hormones, now: datetime, baselines: Levels = BASELINES) ->
 
 
 def felt(hormones: Hormones, feelings: Sequence[Feeling], now: datetime, baselines: Levels = BASELINES) -> Hormones:
-    """Return the levels now, after these events: their sum, clamped to [0, 1]."""
+    """Return the levels now, after these events: their sum, at most 1."""
     levels = decayed(hormones, now, baselines).levels
     raised = (level + sum(RAISES[feeling][i] for feeling in feelings) for i, level in enumerate(levels))
-    dopamine, cortisol, oxytocin = (min(1.0, max(0.0, level)) for level in raised)
+    dopamine, cortisol, oxytocin = (min(1.0, level) for level in raised)
     return Hormones(dopamine, cortisol, oxytocin, now)
 
 

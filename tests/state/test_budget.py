@@ -1,20 +1,12 @@
 """Ceilings: a call that could pass one is not made, one that could just reach it is."""
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from state.budget import Limits, Spend, check
 from state.errors import CeilingError
 
-spends = st.builds(
-    Spend,
-    calls=st.integers(0, 10),
-    tokens=st.integers(0, 2_000_000),
-    usd=st.floats(0, 10, allow_nan=False),
-)
 CALL = Spend(calls=1, tokens=5_000, usd=0.05)
 WIDE = Limits(
     calls_per_dream=10**9,
@@ -58,16 +50,6 @@ def test_zero_dollars_still_allow_a_model_that_costs_none() -> None:
     nothing = replace(Limits(), usd_per_dream=0.0, usd_per_day=0.0)
     assert _refusal(nothing, Spend(), Spend(), about_to=Spend(calls=1, tokens=100)) is None
     assert _refusal(nothing, Spend(), Spend(), about_to=Spend(calls=1, tokens=100, usd=0.01)) is not None
-
-
-@given(spends, spends, st.floats(0, 1800), spends)
-def test_what_is_allowed_never_passes_a_ceiling(dream: Spend, others: Spend, seconds: float, about_to: Spend) -> None:
-    limits, today = Limits(), dream + others
-    if _refusal(limits, dream, today, seconds, about_to) is None:
-        then, tonight = dream + about_to, today + about_to
-        reached = (then.calls, then.tokens, then.usd, tonight.usd, tonight.tokens, seconds)
-        allowed = [getattr(limits, field.name) for field in fields(limits)]
-        assert all(got <= most + 1e-5 for got, most in zip(reached, allowed, strict=True))
 
 
 def test_three_calls_of_ten_cents_are_thirty_cents() -> None:

@@ -3,7 +3,6 @@
 import multiprocessing
 from collections.abc import Callable
 from contextlib import closing
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -31,10 +30,6 @@ from tests.support.working import (
     working,
     written,
 )
-
-LIFE = {"low": 1, "medium": 4, "high": 12, "critical": 24}
-
-MICROSECOND = timedelta(microseconds=1)
 
 
 def test_a_new_memory_is_what_the_published_example_shows(store: Store) -> None:

@@ -28,7 +28,6 @@ from state.trust import Trust
 Detector = Callable[[str], object]
 
 _NOW = datetime(2026, 3, 12, tzinfo=UTC)
-_LINE = "The user prefers tabs over spaces, and the office is not in room 14."
 _LONG = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen"
 _SHORT, _PHRASE, _WHOLE = (Target.of(text) for text in ("a", "prefers short answers", _LONG))
 _SALT = "00" * 16

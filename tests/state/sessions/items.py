@@ -8,7 +8,6 @@ from state.sessions.item import Item, hash_of
 from state.sessions.policies import Plan, View
 
 START = datetime(2026, 3, 12, 14, 30, tzinfo=UTC)
-SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from state.errors import UsageError
 from state.sessions.checks import from_scale
-from state.sessions.item import WEIGHTS, Item, promoted_id, score, tokens_of, working_id
+from state.sessions.item import Item, promoted_id, score, tokens_of, working_id
 from state.sessions.policies import POLICIES, Bounded, policy_of, settings_of
 from state.sessions.selection import context_of, is_about, relevance, summary_of, visible_items
 from state.text.chunks import tokens
@@ -60,21 +60,6 @@ def test_a_configuration_makes_a_policy_or_is_refused_by_a_key(name: str, config
         assert policy_of(name, json.loads(json.dumps(settings_of(policy)))) == policy
     assert said.isprintable()
     assert len(said) < 400
-
-
-@given(
-    st.sampled_from(list(WEIGHTS)),
-    st.integers(1, 10**9),
-    st.floats(-1e12, 1e12),
-    st.integers(0, 10**6),
-    st.floats(1, 1e9),
-)
-def test_a_score_is_between_0_and_1_and_six_places_long(
-    priority: str, accesses: int, age: float, length: int, ttl: float
-) -> None:
-    for scored in (score(accesses, age, priority, length, ttl), score(accesses, age, priority, length)):
-        assert 0 <= scored <= 1
-        assert scored == round(scored, 6)
 
 
 @given(CONTENTS, TEXTS)
@@ -139,6 +124,7 @@ def test_each_term_counts_and_stops_at_its_end() -> None:
     assert scored("x" * 1000, "critical", 9) == 0.96
     assert scored("x" * 50_000, "critical", 10_000) == 1.0
     assert scored("x" * 1000, "critical", 10, 1000 * HOUR) == 0.7
+    assert scored("x" * 1000, "critical", 10, HOUR, 7_200) == 0.85  # of a time to live of its own
     assert scored("x" * 1000, "critical", 10, -HOUR) == 1.0, (
         "a clock that was set back makes nothing fresher than new"
     )
