@@ -6,13 +6,13 @@ said in whatever form, a name in any of its cases, and a day also if it follows 
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-from state.changes.values import LETTERS, Span, Value, values_in, weekdays_in
+from state.changes.values import LETTERS, Kind, Span, Value, values_in, weekdays_in
 from state.search.dates import Period, calendar_day, periods_named
 from state.text.languages.loader import phrases
 from state.text.numerals import numbers_in, numerals_in, parts_of
@@ -52,6 +52,12 @@ def unsupported(line: str, evidence: tuple[Said, ...], names: frozenset[str] = f
     known = _Known(tuple(Said(text, min(max(day, _FIRST), _LAST)) for text, day in evidence))
     values = values_in(line, lambda word, behind: word in names or known.has_other_name(behind))
     return tuple(sorted(value.span for value in values if not known.has(value, line)))
+
+
+def kinds_unsaid(text: str, others: Iterable[str], day: date) -> frozenset[Kind]:
+    """Return the kinds of values that a text has and these others, read on a day, have not."""
+    unsaid = unsupported(text, tuple(Said(other, day) for other in others))
+    return frozenset(value.kind for value in values_in(text) if value.span in unsaid)
 
 
 @dataclass(frozen=True)

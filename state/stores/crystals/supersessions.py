@@ -5,11 +5,12 @@ it current again. Pairs that the owner took back stay on record, so that they ar
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from state.changes.change import REWORDS, CurrentLine
+from state.changes.support import kinds_unsaid
 from state.crystals.crystal import Origin
 from state.crystals.supersession import Cause, Supersession, current_values, no_longer_said
 from state.document.operations import Why
@@ -94,8 +95,10 @@ class Supersessions:
             return found + self.record(self._turned_around(dream))
         last = _last_wordings(dream)
         for change in () if dream.corrected else dream.changes:
-            if change.why is Why.REVISED and change.come and change.come[0].section is not SectionName.POINTERS:
-                found += sum(self.record(self._replaced(line, last[line.id], dream)) for line in change.gone)
+            is_reworded = change.why in (Why.REVISED, Why.MERGED) and bool(change.come)
+            if is_reworded and change.come[0].section is not SectionName.POINTERS:
+                for line in change.gone:
+                    found += self.record(self._replaced(line, last[line.id], change.gone, dream))
         return found
 
     def _corrected(self, dream: Dream) -> Iterator[Supersession]:
@@ -120,16 +123,16 @@ class Supersessions:
             SupersessionRow.table.delete(self._connection, which, Cause.OWNER.value, older, newer, newer, older)
         return [Supersession(*pair, dream.at, Trust.OWNER, Cause.OWNER, dream.number) for pair in pairs]
 
-    def said_by(self, left: CurrentLine) -> list[int]:
+    def said_by(self, left: CurrentLine, new: str = "") -> list[int]:
         """Return the rows that state what a line stated and nothing else: its wording, and notes that it retold.
 
-        A note on which another standing line rests says more than this line, and so does a note of which the line
-        said only a part.
+        A note on which a standing line rests that is not `new`, in its place, says more than this line, and so does a
+        note of which the line said only a part.
         """
         rows = self._connection.execute(
             "SELECT DISTINCT crystal FROM evidence e WHERE line = ?1 AND NOT EXISTS (SELECT 1 FROM evidence o"
-            " JOIN lines ON id = o.line WHERE o.crystal = e.crystal AND o.line <> ?1 AND died_in IS NULL)",
-            (left.id,),
+            " JOIN lines ON id = o.line WHERE o.crystal = e.crystal AND o.line NOT IN (?1, ?2) AND died_in IS NULL)",
+            (left.id, new),
         ).fetchall()
         own = self._crystals.keys([left.crystal])
         keys = set(self._crystals.keys(row["crystal"] for row in rows).values()).difference(own.values())
@@ -161,21 +164,27 @@ class Supersessions:
         owners = (dream.at, Trust.OWNER, Cause.OWNER, dream.number)
         return [Supersession(row["newer"], row["older"], *owners) for row in mine]
 
-    def _replaced(self, left: CurrentLine, new: CurrentLine, dream: Dream) -> list[Supersession]:
+    def _replaced(
+        self, left: CurrentLine, new: CurrentLine, gone: Sequence[CurrentLine], dream: Dream
+    ) -> list[Supersession]:
         """Pair what stated an old line with the wording that replaced it, if new evidence says that it changed.
 
-        A new line that has all of the old one's words adds to it and supersedes nothing; nor do hormone events.
+        A new line that has all of the old one's words adds to it and supersedes nothing; nor do hormone events. One
+        in the place of several lines (`gone`) supersedes those of which it gives another value.
         """
         rows = self._connection.execute(
             "SELECT DISTINCT crystal FROM evidence WHERE line = ? AND crystal NOT IN"
-            " (SELECT crystal FROM evidence WHERE line = ?)",
-            (new.id, left.id),
+            f" (SELECT crystal FROM evidence WHERE line {_LISTED})",
+            (new.id, json.dumps([line.id for line in gone])),
         )
         cited = self._crystals.by_keys(self._crystals.keys(row["crystal"] for row in rows).values())
         fresh = [key for key, one in cited.items() if not is_hormone_event(one.text)]
         if not fresh or covers(new.text, left.text):
             return []
-        older, newest = self.said_by(left), self._crystals.keys([new.crystal])
+        day, texts = dream.at.date(), [line.text for line in gone]
+        if len(gone) > 1 and not (kinds_unsaid(left.text, [new.text], day) & kinds_unsaid(new.text, texts, day)):
+            return []
+        older, newest = self.said_by(left, new.id), self._crystals.keys([new.crystal])
         said, crystals = (
             self._crystals.said_last([*fresh, *older]),
             self._crystals.by_keys({*older, *newest.values()}),

@@ -262,6 +262,26 @@ def test_a_revision_supersedes_only_what_it_no_longer_says(
     assert dreamer.superseded() == marked
 
 
+@pytest.mark.parametrize(
+    ("note", "new", "marked"),
+    [
+        (FAST_NOTE, "Kestrel: deploys on Mondays, price feed each 15 s.", {SLOW, SLOW_NOTE}),
+        ("Kestrel's feed is the blue one", "Kestrel: deploys on Mondays, blue price feed each 20 s.", set()),
+        ("Ada owns Kestrel's feed", "Kestrel: deploys on Mondays, price feed of Ada.", set()),
+    ],
+    ids=["changes", "adds", "drops"],
+)
+def test_a_merge_supersedes_only_what_it_gives_another_value_of(
+    dreamer: Dreamer, note: str, new: str, marked: set[str]
+) -> None:
+    other = "Kestrel's deploys are on Mondays."
+    dreamer.dream(SLOW_NOTE, "Deploys of Kestrel are on Mondays", does=[add(SLOW, "20 s"), add(other, "Mondays")])
+    merge = {"op": "merge", "lines": [SLOW, other], "text": new, "cites": [note]}
+    dreamer.dream(note, does=[merge])
+    assert dreamer.line(new)
+    assert dreamer.superseded() == marked
+
+
 def test_a_note_that_says_more_than_its_line_holds_when_the_line_changes(dreamer: Dreamer) -> None:
     more = f"{SLOW_NOTE}, and its tariff sheet is kept by Marguerite in the blue folder"
     dreamer.dream(more, does=[add(SLOW, "20 s")])

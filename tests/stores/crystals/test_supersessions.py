@@ -127,7 +127,7 @@ LINE = "The cache listens on port 5433"
         ([LINE.upper(), "Ada asks about the cache"], "Port 6000", {}, {LINE, LINE.upper()}),
         ([f"{LINE}, and Ada has a cat"], "Port 6000", {}, {LINE}),
         ([LINE], f"{LINE} since Monday", {}, set()),
-        ([LINE], "Port 6000", {"fate": Why.MERGED}, set()),
+        ([LINE], "Port 6000", {"fate": Why.MERGED}, {LINE}),
         ([LINE], "Port 6000", {"author": "extractive"}, {LINE}),
         ([LINE], "Port 6000", {"trust": Trust.OWNER}, set()),
         ([LINE], "Port 6000", {"days_ago": 20}, set()),
