@@ -49,7 +49,7 @@ def _dicts(value: object) -> list[Record]:
 _UNSAID = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage", "isVirtual")
 _AGENTS = ("auto-continuation", "coordinator", "peer", "task-notification")  # kinds of origin
 _MODES = ("prompt", "task-notification")  # of a queued command; others are no words
-_SCHEDULED = ("wakeupSource", "scheduledTaskId")
+_BY_AGENT = ("planContent", "scheduledTaskId", "wakeupSource")
 _NOT_TYPED = ("fromAnotherSession", "textNotTyped")
 _TYPED = ("queued", "suggestion_accepted", "typed")  # sources of a prompt; "sdk" is any program
 _NO_REASON = ("The user doesn't want to", "Permission for this tool use was denied", "The agent proposed a plan that")
@@ -132,7 +132,7 @@ def _claude_queued(queued: Record, session: str, talk: Conversation, *, is_side:
 def _claude_trust(record: Record) -> Trust:
     """Return who wrote a prompt, as far as its record or its entry in the queue says so."""
     kind = _dict(record.get("origin")).get("kind", record.get("commandMode"))
-    if kind in _AGENTS or any(record.get(key) for key in _SCHEDULED):
+    if kind in _AGENTS or any(record.get(key) for key in _BY_AGENT):
         return Trust.AGENT
     is_other = kind not in (None, "human", "prompt") or record.get("promptSource") == "system"
     return Trust.TOOL if is_other or any(record.get(key) is True for key in _NOT_TYPED) else Trust.OWNER

@@ -101,13 +101,15 @@ _NOISE = re.compile(
     r"Another language model started to solve this problem|"
     r"# AGENTS\.md instructions|\[Request interrupted by user[^\]\n]*\]\s*\Z|Tool loaded\.(?:\n\[id:[^\]\n]*\])*\s*\Z"
 )
-# What others write without a tag: other sessions, hooks, the program, schedules.
+# What others write without a tag: other sessions, hooks, the program, schedules; a plan of the agent, to which
+# somebody said yes.
 _PREAMBLE = re.compile(
     r"Another Claude session sent a message|(?:Another|A|The) [^\n]{1,80} sent a message:[^\S\n]*\n|[A-Z][a-z]+ from"
     r" (?:the |an? |another )?(?:sub-?)?(?:agent|session|task|teammate|tool|hook)\b[^\n]{0,99}:[^\S\n]*\n|"
     r"[A-Z]\w{2,30}(?::\S{1,60})? hook (?:feedback|(?:blocking )?error|additional context|success|"
     r"(?:stopped|prevented) \w+)[^\n]{0,99}:|"
-    r"System: (?:Please continue\.|Potential loop detected\.)|Automation: [^\n]*\nAutomation ID:|<<[\w.-]+>>"
+    r"System: (?:Please continue\.|Potential loop detected\.)|Automation: [^\n]*\nAutomation ID:|<<[\w.-]+>>|"
+    r"(?:Implement the following plan|PLEASE IMPLEMENT THIS PLAN):[^\S\n]*\n"
 )
 # A label in brackets that a program writes: [SYSTEM NOTIFICATION - …], [harness: …], or on its own line [some-gate].
 _LABEL = re.compile(
@@ -131,6 +133,8 @@ _MARKUP = re.compile(
     r"|link|main|meta|nav|ol|p|path|pre|script|section|select|span|strong|style|svg|table|t[dhr]|tbody|thead|template"
     r"|textarea|title|ul|video|[A-Z]\w*[a-z]\w*)\Z"
 )
+# And what people put round it: a plain word on a line of its own, with a blank line below its end.
+_PASTED = re.compile(r"<([a-z]+)>[^\S\n]*\n.*\n[^\S\n]*</\1>[^\S\n]*\n[^\S\n]*\n", re.DOTALL)
 _COMMAND = re.compile(
     r"(?:<command-message>[^<]{0,400}</command-message>\s*)?<command-name>\s*(/?[\w:.-]{1,80})\s*</command-name>\s*"
     r"(?:<command-message>[^<]{0,400}</command-message>\s*)?(?:<command-args>(.*)</command-args>\s*)?"
@@ -210,7 +214,7 @@ def _unwrapped(text: str) -> Iterator[Piece]:
         name, end = wrapper
         passed += 1
         # Below any other wrapper stands its sender's text, or an instruction of the harness.
-        is_above = name in _ABOVE or _MARKUP.match(name)
+        is_above = name in _ABOVE or _MARKUP.match(name) or (name not in _BOOKKEEPING and _PASTED.match(text))
         end = end if is_above and passed < _MOST_TAGS else len(text)
         if name not in _BOOKKEEPING or (name not in _ABOVE and wrapper[1] < end):
             yield Piece(text[:end], is_owner=False)
