@@ -150,6 +150,7 @@ def candidates(text: str, found: Sequence[Mention]) -> Iterator[Candidate]:
                 and text[start:end].lower() not in tells
                 and _is_led(text, start)
                 and (phrase := _PHRASE.match(text, start))
+                and not _tells_of_another(text, phrase)
             ):
                 yield replace(one, end=phrase.end(), form="phrase")
 
@@ -233,6 +234,13 @@ def _is_led(text: str, start: int) -> bool:
         or bare[-2:] in words.tells
         or bare[-3:] in words.tells
     )
+
+
+def _tells_of_another(text: str, phrase: re.Match[str]) -> bool:
+    """Return whether words after "of" are whose secret it is, and tell it themselves: "the hut is ..."."""
+    bare, tells = _bare(text, phrase.start()), vocabulary().tells
+    is_value = bare.endswith(_JOINTS) or last_word(bare)[0].lower() in tells
+    return not is_value and not tells.isdisjoint(phrase[0].lower().split())
 
 
 def _bare(text: str, start: int) -> str:
