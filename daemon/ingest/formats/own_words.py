@@ -121,7 +121,7 @@ _BRACKETED = re.compile(r"\[(?!(?:Image|Pasted text)\b)[A-Za-z][^\]]*\]\Z")
 _NAME = r"[A-Za-z](?:[\w:.-]{0,60}[\w.-])?"
 _OPEN = re.compile(rf"<({_NAME})(?=[\s>/])((?:\"[^\"<]*\"|'[^'<]*'|[^\"'<>])*+|[^>]*)>")
 # How a sentence goes on after a tag that is named in it; what a tag has inside there.
-_GOES_ON = re.compile(r"[^\S\n]+\S|[.,;:!?)\"'`]|[a-z]{1,2}\b")
+_GOES_ON = re.compile(r"[^\S\n]+\S|[.,;:!?()\"'`]|[a-z]{1,2}\b")
 _SHORT = re.compile(r".{0,60}(?<![.!?])\Z")
 _CLOSED = re.compile(rf"</{_NAME}>\s*\Z")
 # A wrapper after other text begins a line, and is named as no element of HTML is.
