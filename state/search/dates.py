@@ -80,6 +80,8 @@ def needs_its_day(text: str) -> bool:
 
 def day_written(text: str) -> date | None:
     """Return the day that a text writes in full, in whatever form; None if it writes none, or may mean another."""
+    if re.fullmatch(r"[12]\d{7}", text):  # 20261224
+        text = f"{text[:4]}-{text[4:6]}-{text[6:]}"
     if (parts := re.match(r"\s*(\d{1,4})([-/.])(\d{1,2})\2(\d{1,4})(?!\d)", text)) is not None:
         first, second, third = map(int, parts.group(1, 3, 4))
         # A year comes first or last; a day before the month if points stand between them, else on either side.
