@@ -1,8 +1,8 @@
 """Client: calls the daemon over its Unix socket, for every command and for an agent's MCP server.
 
-The protocol is the daemon's HTTP. A short question does without http.client: its import takes longer than the answer.
-Else the reply is newline-delimited JSON: `{"step": …}` and `{"notice": …}` while it works, `{"reply": …}` or
-`{"error": …}` at the end.
+The protocol is the daemon's HTTP, asked as version 1.0, in which an answer ends with its connection; to import
+http.client takes longer than a short answer. The reply to an operation is newline-delimited JSON: `{"step": …}` and
+`{"notice": …}` while it works, `{"reply": …}` or `{"error": …}` at the end.
 """
 
 import errno
@@ -10,8 +10,8 @@ import json
 import os
 import socket as sockets
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -22,8 +22,6 @@ from daemon.dream.progress import Step
 from state.errors import BusyError, DreamdError, StorageError, error_of
 
 if TYPE_CHECKING:
-    from http.client import HTTPConnection
-
     from daemon.api.operations.operation import Operation
     from daemon.api.operations.request import Request
     from daemon.config.per_dream import DreamSettings
@@ -91,7 +89,7 @@ class Client:
         LostError if it ended meanwhile.
         """
         headers = {SETTINGS_HEADER: settings.header()} if settings is not None else {}
-        connection = self._connection(seconds or (LONG_SECONDS if operation.long else ANSWER_SECONDS))
+        connection = self._connected(seconds or (LONG_SECONDS if operation.long else ANSWER_SECONDS))
         try:
             return reply_over(
                 connection, f"/v1/workspaces/{workspace}", headers, operation, request, on_step, on_notice
@@ -102,44 +100,32 @@ class Client:
 
     def get(self, path: str, seconds: float = ANSWER_SECONDS) -> Any:  # noqa: ANN401 - JSON has no better type
         """Return the JSON at this path. Raise NoDaemonError, the daemon's error, and LostError, also on a timeout."""
-        return _json(*self.answer("GET", path, {}, "", seconds))
+        status, _, body = self.answer("GET", path, None, "", seconds)
+        return _json(status, body)
 
     def post(self, path: str, fields: dict[str, object], workspace: str = "", seconds: float = ANSWER_SECONDS) -> Any:  # noqa: ANN401
         """Return the daemon's reply to these fields, for the workspace of this name if one is given.
 
         Raise the same errors as `get`, and UnknownWorkspaceError.
         """
-        return _json(*self.answer("POST", path, fields, workspace, seconds))
+        status, _, body = self.answer("POST", path, fields, workspace, seconds)
+        return _json(status, body)
 
     def answer(
-        self, method: str, path: str, fields: Mapping[str, object], workspace: str, seconds: float
-    ) -> tuple[int, dict[str, str], str]:
+        self, method: str, path: str, fields: Mapping[str, object] | None, workspace: str, seconds: float
+    ) -> tuple[int, dict[str, str], bytes]:
         """Return the status, the headers by lower-case name, and the body of the answer.
 
         Raise NoDaemonError, BusyError, and LostError if the answer is late or incomplete.
         """
-        place, body = f"/v1/workspaces/{workspace}" if workspace else "", json.dumps(fields, default=_iso).encode()
-        headers = {"Host": "localhost", "Connection": "close"}
-        if method == "POST":
-            headers |= {"Content-Type": "application/json", "Content-Length": str(len(body))}
-        rows = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        asked = f"{method} {place}{path} HTTP/1.1\r\n{rows}\r\n".encode("ascii")
-        with self._connected(seconds) as connection:
-            try:
-                connection.sendall(asked + (body if method == "POST" else b""))
-                said = b"".join(iter(lambda: connection.recv(65_536), b""))
-            except TimeoutError as error:
-                raise LostError(*SILENT) from error
-            except OSError as error:
-                raise LostError(*_GONE) from error
-        head, _, whole = said.partition(b"\r\n\r\n")
-        first, *lines = head.decode("latin-1").split("\r\n")
-        given = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
-        version, _, status = first.partition(" ")
-        is_whole = given.get("content-length") == str(len(whole))
-        if version != "HTTP/1.1" or not status[:3].isdecimal() or not is_whole:
+        place = f"/v1/workspaces/{workspace}{path}" if workspace else path
+        body = json.dumps(fields, default=_iso).encode() if fields is not None else b""
+        rows = [*_rows(self._connected(seconds), method, place, {}, body)]
+        status, given, _ = rows[0] if rows else (0, {}, b"")
+        whole = b"".join(row for *_, row in rows)
+        if given.get("content-length") != str(len(whole)):
             raise LostError(*_GONE)
-        return int(status[:3]), given, whole.decode()
+        return status, given, whole
 
     def lines(self, path: str, headers: Mapping[str, str], body: bytes) -> Iterator[bytes]:
         """Yield the lines of the answer to an MCP message. Raise NoDaemonError and LostError.
@@ -147,15 +133,8 @@ class Client:
         While it works, the daemon sends something every 15 seconds.
         """
         own = {"Accept": "application/json, text/event-stream", **headers}
-        for _, line in _lines(self._connection(ANSWER_SECONDS), path, body, own):
+        for *_, line in _rows(self._connected(ANSWER_SECONDS), "POST", path, own, body):
             yield line
-
-    def _connection(self, seconds: float) -> "HTTPConnection":
-        from http.client import HTTPConnection
-
-        connection = HTTPConnection("localhost", timeout=seconds)
-        connection.sock = self._connected(seconds)
-        return connection
 
     def _connected(self, seconds: float) -> sockets.socket:
         """Connect to the daemon, if its user is trusted. Raise NoDaemonError, BusyError, StorageError."""
@@ -180,7 +159,7 @@ def daemon() -> Client | None:
 
 
 def reply_over(
-    connection: "HTTPConnection",
+    connection: sockets.socket,
     workspace: str,
     headers: Mapping[str, str],
     operation: "Operation[..., ReplyT]",
@@ -188,15 +167,16 @@ def reply_over(
     on_step: Callable[[Step], None],
     on_notice: Callable[[str], None],
 ) -> ReplyT:
-    """Open the connection, return the operation's reply, and close it. `workspace`: its URL path.
+    """Return the operation's reply over this connection, and close it. `workspace`: its URL path.
 
-    Raise what the operation raises, NoDaemonError, and LostError.
+    Raise what the operation raises, and LostError.
     """
     from state.codec import decode
 
     fields, headers = request.model_dump(mode="json", exclude_none=True), {"Accept": NDJSON, **headers}
-    for status, row in _lines(connection, f"{workspace}/{operation.name}", json.dumps(fields).encode(), headers):
-        line = _json(status, {}, row.decode())
+    path, body = f"{workspace}/{operation.name}", json.dumps(fields).encode()
+    for status, _, row in _rows(connection, "POST", path, headers, body):
+        line = _json(status, row)
         if "step" in line:
             on_step(Step(line["step"]["node"], line["step"]["figures"]))
         elif "notice" in line:
@@ -212,30 +192,28 @@ def _iso(moment: Any) -> str:  # noqa: ANN401 - json's
     return str(moment.isoformat())
 
 
-def _lines(
-    connection: "HTTPConnection", path: str, body: bytes, headers: Mapping[str, str]
-) -> Iterator[tuple[int, bytes]]:
-    """Send a request, and yield the status with each line of the answer. Raise LostError."""
-    from http.client import HTTPException
-
-    with closing(connection):
+def _rows(
+    connection: sockets.socket, method: str, path: str, headers: Mapping[str, str], body: bytes
+) -> Iterator[tuple[int, dict[str, str], bytes]]:
+    """Send a request, and yield each line of the answer's body with its status and headers. Raise LostError."""
+    content = {"Content-Type": "application/json", "Content-Length": str(len(body))} if method == "POST" else {}
+    fields = "".join(f"{name}: {value}\r\n" for name, value in {"Host": "localhost", **content, **headers}.items())
+    asked = f"{method} {path} HTTP/1.0\r\n{fields}\r\n".encode("ascii") + body
+    with connection, connection.makefile("rb") as answer:
         try:
-            if connection.sock is None:
-                connection.connect()
-        except OSError as error:
-            raise _unreached(error) from error
-        try:
-            connection.request("POST", path, body, {"Content-Type": "application/json", **headers})
-            answer = connection.getresponse()
-            for line in answer:
-                yield answer.status, line
+            connection.sendall(asked)
+            first, *rest = (row.decode("latin-1").strip() for row in takewhile(bytes.strip, answer))
+            given = {name.lower(): value for name, _, value in (row.partition(": ") for row in rest)}
+            status = int(first.removeprefix("HTTP/1.1 ")[:3])
+            for row in answer:
+                yield status, given, row
         except TimeoutError as error:
             raise LostError(*SILENT) from error
-        except (OSError, HTTPException) as error:
+        except (OSError, ValueError) as error:
             raise LostError(*_GONE) from error
 
 
-def _json(status: int, _: Mapping[str, str], body: str) -> Any:  # noqa: ANN401
+def _json(status: int, body: bytes) -> Any:  # noqa: ANN401
     try:
         reply = json.loads(body)
     except ValueError as error:

@@ -98,7 +98,7 @@ def show_answer(
     if as_json:
         write_json(json.loads(reply))
     else:
-        show_reply(reply)
+        show_reply(reply.decode())
     return True
 
 

@@ -7,7 +7,6 @@ A lease moves: a process that does not hold the workspace, or cannot be reached,
 looked up again. A call that may already have run is never sent a second time.
 """
 
-import http.client
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
+from socket import create_connection, socket
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -252,7 +252,6 @@ class TenantAccess:
         Raise what the operation raises, and UnknownOutcomeError if the holder died while running it.
         """
         seconds = LONG_SECONDS if operation.takes_long(request) else ANSWER_SECONDS
-        connection = _Connection(address, _READ_SECONDS if operation.reads else seconds)
         headers = {
             "Authorization": f"Bearer {self.process.bearers.secret_of(self.token)}",
             "Host": "localhost",
@@ -260,6 +259,7 @@ class TenantAccess:
         }
         path = f"/v1/workspaces/{self.place.name}"
         try:
+            connection = _connected(address, _READ_SECONDS if operation.reads else seconds)
             return True, reply_over(connection, path, headers, operation, request, self.on_step, self.notices.append)
         except (NoDaemonError, NotKeptError, OverloadedError, StoppedError, LostError) as error:
             logs.get(workspace=self.place.handle).info("holder_passed_over", error=error)
@@ -274,20 +274,15 @@ class TenantAccess:
         return False, None
 
 
-class _Connection(http.client.HTTPConnection):
-    """A connection to another process. Any failure to connect is ConnectionRefusedError, as nothing was sent."""
-
-    def __init__(self, address: str, seconds: float) -> None:
-        parts = urlsplit(address if "//" in address else f"//{address}")
-        super().__init__(parts.hostname or "", parts.port, timeout=_CONNECT_SECONDS)
-        self._seconds = seconds
-
-    def connect(self) -> None:
-        try:
-            super().connect()
-        except OSError as error:
-            raise ConnectionRefusedError(str(error)) from error
-        self.sock.settimeout(self._seconds)
+def _connected(address: str, seconds: float) -> socket:
+    """Connect to another process. Raise NoDaemonError if that fails, as nothing was sent."""
+    parts = urlsplit(address if "//" in address else f"//{address}")
+    try:
+        connection = create_connection((parts.hostname or "", parts.port or 80), _CONNECT_SECONDS)
+    except OSError as error:
+        raise NoDaemonError(f"{address} does not answer ({error})") from error
+    connection.settimeout(seconds)
+    return connection
 
 
 # ------------------------------------------------------------------- the process, as its port sees it

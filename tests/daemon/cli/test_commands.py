@@ -368,7 +368,7 @@ def test_an_answer_is_printed_with_what_is_said_beside_it(
     assert said.out == "1. the ledger is SQLite\n"
     assert said.err == "notice: look here\nIt was searched by words only.\n"
     head, _, body = asked.read_bytes().decode().partition("\r\n\r\n")
-    assert "/memory_search?as=text HTTP/1.1" in head
+    assert "/memory_search?as=text HTTP/1.0" in head
     assert '"query": "which ledger"' in body
     assert '"as_of": "2026-03-13T00:00:00"' in body
 
