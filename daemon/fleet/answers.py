@@ -19,7 +19,7 @@ from daemon.fleet.access import require_right
 from daemon.fleet.bearers import handle
 from daemon.fleet.disclosure import not_now, unknown_outcome
 from daemon.http.app import WORKSPACES, not_routed, require_json
-from daemon.http.calls import fields_of, from_json, from_query
+from daemon.http.calls import fields_of, from_query
 from daemon.http.errors import http_error
 from daemon.http.middleware import AccessMiddleware
 from daemon.observability import logs
@@ -88,7 +88,7 @@ def own_answers(process: "FleetProcess", api: "DaemonApi", policy: "AccessPolicy
             after = from_query(Next, fields_of(request.scope["query_string"])).after
             return await answered(request, partial(_list_workspaces, after=after))
         require_json(request)
-        new = from_json(NewWorkspace, await request.body())
+        new = NewWorkspace.of_json(await request.body())
         return await answered(request, partial(_add_workspace, **new.given))
 
     async def workspace(request: Request) -> Response:
@@ -96,7 +96,7 @@ def own_answers(process: "FleetProcess", api: "DaemonApi", policy: "AccessPolicy
         if request.method == "DELETE":
             return await answered(request, partial(_remove_workspace, name=name))
         require_json(request)
-        changed = from_json(ChangedWorkspace, await request.body())
+        changed = ChangedWorkspace.of_json(await request.body())
         return await answered(request, partial(_change_workspace, name=name, **changed.given))
 
     routes = [

@@ -12,10 +12,9 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Any, get_args, get_origin
 from urllib.parse import parse_qsl
 
-from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
@@ -23,16 +22,15 @@ from daemon.api.daemon import DaemonApi, DaemonCall
 from daemon.api.headers import NDJSON, NOTICES_HEADER, SETTINGS_HEADER
 from daemon.api.operations.operation import AnyOperation, FieldsError
 from daemon.api.operations.request import Request as OperationRequest
+from daemon.api.operations.request import RequestT
 from daemon.config.per_dream import DreamSettings
 from daemon.dream.progress import Step
 from daemon.http.errors import HttpError, http_error
-from state.codec import LONGEST_NAME, encode, problems_of
+from state.codec import LONGEST_NAME, encode
 from state.errors import StoppedError, UsageError
 
 if TYPE_CHECKING:
     from daemon.api.workers import Workers
-
-RequestT = TypeVar("RequestT", bound=OperationRequest)
 
 _MOST_NOTICES, _LONGEST_NOTICE = 10, 300
 # Header by which a client marks repetitions of one request.
@@ -97,7 +95,7 @@ def parse_call(
     query = fields_of(request.scope["query_string"])
     as_text, streaming = _form([value for field, value in query if field == "as"], headers.getlist("accept"))
     if request.method == "POST":
-        arguments = from_json(operation.request, body)
+        arguments = operation.request.of_json(body)
         if keys := headers.getlist(KEY_HEADER):
             arguments = arguments.keyed(_key(keys))
     else:
@@ -181,7 +179,7 @@ def notices_header(notices: Sequence[str]) -> dict[str, str]:
     return {NOTICES_HEADER: json.dumps(shown)} if shown else {}
 
 
-# ------------------------------------------------------------------------------------------------ fields and JSON
+# ------------------------------------------------------------------------------------------------ fields
 
 
 def fields_of(encoded: bytes, most: int = 100) -> list[tuple[str, str]]:
@@ -203,25 +201,8 @@ def from_query(model: type[RequestT], fields: Iterable[tuple[str, str]]) -> Requ
             raise FieldsError({name[:LONGEST_NAME]: "give it once"})
         else:
             values[name] = value
-    try:
-        return model.model_validate(values)
-    except ValidationError as error:
-        raise FieldsError(dict(problems_of(error))) from None  # the cause would quote the values
+    return model.of(values)
 
 
 def _is_list(kind: Any) -> bool:  # noqa: ANN401 - any annotation
     return get_origin(kind) in (tuple, list) or any(map(_is_list, get_args(kind)))
-
-
-def from_json(model: type[RequestT], body: bytes) -> RequestT:
-    """Parse a JSON body into a request. Raise FieldsError naming the invalid fields, and UsageError."""
-    try:
-        return model.model_validate_json(body, strict=True)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        if first["type"] == "json_invalid":
-            raise UsageError(f"the body cannot be read: {first['msg']}", "send a JSON object in UTF-8") from None
-        if not first["loc"]:
-            fields = ", ".join(model.model_fields) or "{}"
-            raise UsageError("the body is no JSON object", f"send one ({fields})") from None
-        raise FieldsError(dict(problems_of(error))) from None

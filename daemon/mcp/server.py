@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import mcp_types as types
 from mcp.server import Server, ServerRequestContext
 from mcp.shared.exceptions import MCPError
-from pydantic import ValidationError
 
 from daemon.api.operations.operation import AnyOperation, FieldsError
 from daemon.api.operations.request import Request
@@ -35,7 +34,7 @@ from daemon.mcp.tools import (
 from daemon.observability import logs
 from daemon.observability.failures import debugging, failure
 from state.agents import OTHER, agent_called
-from state.codec import LONGEST_NAME, MOST_PROBLEMS, problems_of
+from state.codec import LONGEST_NAME, MOST_PROBLEMS
 from state.errors import DreamdError, NotFoundError
 
 if TYPE_CHECKING:
@@ -163,13 +162,7 @@ def _request(tool: AnyOperation, arguments: Mapping[str, Any]) -> Request:
     if unknown := [name[:LONGEST_NAME] for name in arguments if name not in known]:
         names = f"there are {', '.join(known)}" if known else "there are none"
         raise FieldsError(dict.fromkeys(unknown[:MOST_PROBLEMS], f"{tool.name} has no such argument; {names}"))
-    try:
-        return tool.request.model_validate_json(
-            json.dumps(convert_arguments(arguments, input_schema(tool))), strict=True
-        )
-    except ValidationError as error:
-        problems = {name or "arguments": problem for name, problem in reversed(problems_of(error))}
-        raise FieldsError(problems) from None  # the cause would quote the arguments
+    return tool.request.of_json(json.dumps(convert_arguments(arguments, input_schema(tool))))
 
 
 def _named(request: Request, context: Context) -> Request:

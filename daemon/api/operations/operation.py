@@ -153,15 +153,8 @@ class Operation(Generic[P, ReplyT]):
 
     def bind(self, *args: P.args, **kwargs: P.kwargs) -> "Request":
         """Return a request with these arguments. Raise FieldsError naming the invalid ones."""
-        from pydantic import ValidationError
-
-        from state.codec import problems_of
-
         names = (one.name for one in self.parameters)
-        try:
-            return self.request.model_validate({**dict(zip(names, args, strict=False)), **kwargs})
-        except ValidationError as error:
-            raise FieldsError(dict(problems_of(error))) from None  # the original error contains the values
+        return self.request.of({**dict(zip(names, args, strict=False)), **kwargs})
 
     def answer(self, access: Any, request: "Request") -> ReplyT:  # noqa: ANN401 - see `Operation`
         """Return the reply to a request. Raise what the function raises."""

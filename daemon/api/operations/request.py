@@ -1,10 +1,17 @@
 """Request: the validated arguments of one call of an operation; each operation derives its own model."""
 
 import re
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PrivateAttr, TypeAdapter, ValidationError
+
+from daemon.api.operations.operation import FieldsError
+from state.codec import problems_of
+from state.errors import UsageError
+
+RequestT = TypeVar("RequestT", bound="Request")
 
 _DATED = re.compile(r"\d{4}-\d\d-\d\d(?:[Tt ]|$)")
 _MOMENT = TypeAdapter(datetime)
@@ -43,6 +50,16 @@ class Request(BaseModel):
     )
     _idempotency_key: str = PrivateAttr(default="")
 
+    @classmethod
+    def of(cls, fields: Mapping[str, Any]) -> Self:
+        """Return a request with these fields, which may be written as texts. Raise FieldsError naming the invalid."""
+        return _read(lambda: cls.model_validate(fields))
+
+    @classmethod
+    def of_json(cls, body: str | bytes) -> Self:
+        """Return the request that a JSON object is. Raise FieldsError naming the invalid fields, and UsageError."""
+        return _read(lambda: cls.model_validate_json(body, strict=True), ", ".join(cls.model_fields))
+
     @property
     def idempotency_key(self) -> str:
         """Return the sender's key for this call, which identifies a repetition; empty without one."""
@@ -58,3 +75,15 @@ class Request(BaseModel):
     def given(self) -> dict[str, Any]:
         """Return the arguments by name."""
         return {name: getattr(self, name) for name in type(self).model_fields}
+
+
+def _read(reading: Callable[[], RequestT], known: str = "") -> RequestT:
+    try:
+        return reading()
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        if first["type"] == "json_invalid":
+            raise UsageError(f"the body cannot be read: {first['msg']}", "send a JSON object in UTF-8") from None
+        if not first["loc"]:
+            raise UsageError("the body is no JSON object", f"send one ({known or '{}'})") from None
+        raise FieldsError(dict(problems_of(error))) from None  # the cause would quote the values

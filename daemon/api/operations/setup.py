@@ -14,7 +14,7 @@ from daemon.api.operations.operation import Arg, operation
 from daemon.config.change import SETTABLE, change, why_fixed
 from daemon.config.entries import ConfigEntry, entries
 from daemon.config.layers import file_place
-from daemon.config.paths import program, service_command
+from daemon.config.paths import program
 from daemon.config.settings import Config, checked
 from daemon.connect.agents import AGENTS, Agent, agent_of, changes, connect, disconnect, is_installed, remains
 from daemon.connect.check import CheckResult, check
@@ -83,14 +83,7 @@ class SettingSet:
     at_start: bool
 
 
-def setting_text(done: SettingSet) -> str:
-    """Say which line was written, and from when on it counts."""
-    written = f"line {done.number}: {done.line}" if done.number else f"{done.key} is not in it: the default counts"
-    later = f"\nit counts from the daemon's next start on: '{service_command('restart')}'" if done.at_start else ""
-    return f"{done.file}, {written}{later}"
-
-
-@operation("set_setting", remote=False, text=setting_text, operator=True)
+@operation("set_setting", remote=False, operator=True)
 def set_setting(
     access: WorkspaceAccess,
     key: Annotated[str, Arg("Such as dream.ask", min_length=1, max_length=LONGEST_KEY)],
@@ -125,12 +118,7 @@ class ModelChoices:
     has_key: bool
 
 
-def choices_text(found: ModelChoices) -> str:
-    """List the models, each with what it lacks or costs."""
-    return "\n".join(f"{one.name or 'none':<32} {one.lacks or one.about}" for one in found.choices)
-
-
-@operation("model_choices", remote=False, reads=True, text=choices_text, operator=True)
+@operation("model_choices", remote=False, reads=True, operator=True)
 def choices(access: WorkspaceAccess) -> ModelChoices:
     """Return the models that could dream here, and what each lacks."""
     key = key_of(access.config.model.name or "")
@@ -193,25 +181,14 @@ class Connections:
     agents: tuple[Connection, ...]
 
 
-def connections_text(found: Connections) -> str:
-    """List the agents, each with how it stands."""
-    return "\n".join(f"{one.name:<14} {_standing(one)}" for one in found.agents)
-
-
-def _standing(one: Connection) -> str:
-    if one.problem or one.connected:
-        return "; ".join(filter(None, (one.problem or "connected", one.advice)))
-    return "not connected" if one.installed else "not installed"
-
-
-@operation("connections", remote=False, reads=True, text=connections_text, operator=True)
+@operation("connections", remote=False, reads=True, operator=True)
 def connections(_: WorkspaceAccess) -> Connections:
     """Return the agents that dreamd can connect, and what that would run and write."""
     place = Place(program(), os.environ)
     return Connections(tuple(_connection(one, place) for one in AGENTS))
 
 
-@operation("connect_agent", remote=False, long=True, text=lambda one: f"{one.title}: {_standing(one)}", operator=True)
+@operation("connect_agent", remote=False, long=True, operator=True)
 def connect_agent(
     _: WorkspaceAccess,
     name: Annotated[str, Arg("Such as claude-code", min_length=1, max_length=40)],
@@ -232,12 +209,7 @@ class AgentCheck:
     checks: tuple[CheckResult, ...]
 
 
-def check_text(done: AgentCheck) -> str:
-    """List what was tried."""
-    return "\n".join(f"{one.state}: {one.what}" + (f"; {one.advice}" if one.advice else "") for one in done.checks)
-
-
-@operation("check_agent", remote=False, reads=True, long=True, text=check_text, operator=True)
+@operation("check_agent", remote=False, reads=True, long=True, operator=True)
 def check_agent(
     access: WorkspaceAccess, name: Annotated[str, Arg("Such as claude-code", min_length=1, max_length=40)]
 ) -> AgentCheck:
