@@ -9,7 +9,7 @@ and Origin is off, because it does not know `http.allowed_hosts`.
 """
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping
 from contextlib import asynccontextmanager
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Any, Self
@@ -90,7 +90,6 @@ class Endpoint:
         from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
         from mcp.server.transport_security import TransportSecuritySettings
 
-        from daemon.mcp.pump import MAX_MESSAGE_BYTES
         from daemon.mcp.server import server
 
         def name_of(context: Any) -> str:  # noqa: ANN401 - the SDK's
@@ -100,26 +99,18 @@ class Endpoint:
             server(self._call, self._toolsets, self.workers, name_of),
             stateless=True,
             security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),
-            max_request_body_size=MAX_MESSAGE_BYTES,
         )
 
 
 async def _mending(receive: Receive) -> Receive:
-    """Return a `receive` that gives the whole message first, mended."""
-    from daemon.mcp.pump import MAX_MESSAGE_BYTES
-
-    body, part = b"", await receive()
-    while part.get("more_body") and len(body) <= MAX_MESSAGE_BYTES:
-        body += part.get("body", b"")
-        part = await receive()
-    if part["type"] == "http.request" and not part.get("more_body"):
-        parts: list[MutableMapping[str, Any]] = [{**part, "body": mended(body + part.get("body", b""))}]
-    else:  # too long, or the client is gone
-        parts = [{"type": "http.request", "body": body, "more_body": True}, part]
-    given: Iterator[MutableMapping[str, Any]] = iter(parts)
+    """Return a `receive` that gives the message mended; whoever called the endpoint has it whole."""
+    part = await receive()
+    if part["type"] == "http.request":
+        part = {**part, "body": mended(part["body"])}
+    given = [part]
 
     async def again() -> MutableMapping[str, Any]:
-        return next(given, None) or await receive()
+        return given.pop() if given else await receive()
 
     return again
 
