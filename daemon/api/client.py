@@ -79,17 +79,15 @@ class Client:
         on_step: Callable[[Step], None] = lambda _: None,
         on_notice: Callable[[str], None] = lambda _: None,
         *,
-        seconds: float | None = None,
         settings: "DreamSettings | None" = None,
     ) -> ReplyT:
         """Return the operation's reply for the workspace of this name. `settings`: of the dream that it runs.
 
-        `seconds` of silence count as lost; by default as many as the operation may need. Raise what the operation
-        raises, NoDaemonError if no daemon runs, UnknownWorkspaceError if it does not keep this workspace, and
-        LostError if it ended meanwhile.
+        Raise what the operation raises, NoDaemonError if no daemon runs, UnknownWorkspaceError if it does not keep
+        this workspace, and LostError if it ended or fell silent meanwhile.
         """
         headers = {SETTINGS_HEADER: settings.header()} if settings is not None else {}
-        connection = self._connected(seconds or (LONG_SECONDS if operation.long else ANSWER_SECONDS))
+        connection = self._connected(LONG_SECONDS if operation.long else ANSWER_SECONDS)
         try:
             return reply_over(
                 connection, f"/v1/workspaces/{workspace}", headers, operation, request, on_step, on_notice

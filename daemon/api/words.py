@@ -6,7 +6,7 @@ from state.dream import EDIT, HUMAN, MERGED, REPAIRED, RESTORE, REVIEW, UNDO, Re
 from state.text.words import counted
 
 WITHOUT_MODEL = "without a model"
-_REASONS = {
+_REASONS: dict[str, str] = {
     Reason.MANUAL: "on request",
     Reason.INTERVAL: "its time had come",
     Reason.SESSION_END: "a session had ended",
@@ -27,7 +27,7 @@ CAUSES = {
     RESTORE: "restored",
     REPAIRED: "found in the file",
 }
-_FATES = {
+_FATES: dict[str, str] = {
     Why.REVISED: "changed",
     Why.EVICTED: "put away",
     Why.WEIGHED: "weighed anew",
@@ -57,7 +57,7 @@ _ORIGINS = {
 
 def reason_words(reason: str) -> str:
     """Return why a dream ran."""
-    return _REASONS.get(Reason(reason), reason) if reason in {*Reason} else reason
+    return _REASONS.get(reason, reason)
 
 
 def outcome_words(outcome: str) -> str:
@@ -73,7 +73,7 @@ def cause_words(cause: str, reason: str = "") -> str:
 
 def fate_words(why: str) -> str:
     """Return what a change did to its lines."""
-    return _FATES.get(Why(why), why) if why in {*Why} else why
+    return _FATES.get(why, why)
 
 
 def author_words(author: str) -> str:

@@ -5,7 +5,8 @@ import json
 import os
 import re
 import sys
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,8 +32,8 @@ from daemon.cli.parsing import (
 from daemon.cli.perform import show
 from daemon.cli.terminal import say, show_json, spinner
 from daemon.config.change import change
-from daemon.config.entries import ConfigEntry, meanings
 from daemon.config.entries import entries as entries_of
+from daemon.config.entries import meanings
 from daemon.config.layers import PREFIX, file_place, redaction
 from daemon.config.layers import zone as local_zone
 from daemon.config.paths import allow_path, allowed, make_private_folder, service_command
@@ -108,15 +109,6 @@ def config(arguments: argparse.Namespace) -> int:
     return 0
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
-    """A key that was set or unset in `file`: what is in force from now on, and whether a daemon has read it again."""
-
-    file: str
-    entries: tuple[ConfigEntry, ...]
-    daemon: str
-
-
 def write_key(arguments: argparse.Namespace, key: str, value: str | None = None) -> int:
     """Set the key in the user's file, or without a value unset it; tell what is in force from then on."""
     file = change(file_place(arguments.config, os.environ), key, value).file
@@ -125,9 +117,9 @@ def write_key(arguments: argparse.Namespace, key: str, value: str | None = None)
         for one in entries_of(config_of(arguments))
         if f"{one.key}.".startswith(f"{key}.") or f"{key}.".startswith(f"{one.key}.")
     )
-    done = Changed(file, entries, _reread(Path(file)))
+    done = {"file": file, "entries": entries, "daemon": _reread(Path(file))}
     show(lambda _: "\n".join(f"{one.key} is {one.value}" for one in entries), done, as_json=arguments.json)
-    say(f"{file} is written; {done.daemon}")
+    say(f"{file} is written; {done['daemon']}")
     if any(one.at_start for one in entries) and daemon() is not None:
         say(f"a running daemon takes it up at its next start: '{service_command('restart')}'")
     for one in entries:
@@ -152,14 +144,6 @@ def _reread(file: Path | None = None) -> str:
 
 
 # ------------------------------------------------------------------- models
-
-
-@dataclass(frozen=True, slots=True)
-class Models:
-    """The models on this machine in the order in which they are tried. `used`: the first complete one, else ""."""
-
-    used: str
-    models: tuple[Place, ...]
 
 
 @command(
@@ -189,20 +173,20 @@ def models(arguments: argparse.Namespace) -> int:
         install_embeddings(arguments.model, arguments.source)
     elif arguments.source is not None:
         raise UsageError("--from goes with install", "run 'dreamd models install --from FILE'")
-    found = places(cache_folder(os.environ), model=config.embeddings.model)
+    found = places(cache_folder(os.environ), model=config.embeddings.model)  # in the order in which they are tried
     used = next((str(one.path) for one in found if not one.wrong), "")
-    advice = missing(config.embeddings.model)
-    show(lambda shown: _models_text(shown) or advice, Models(used, found), as_json=arguments.json)
+    text = _models_text(found, used) or missing(config.embeddings.model)
+    show(lambda _: text, {"used": used, "models": found}, as_json=arguments.json)
     if arguments.deed == "install" and Path(used).name != KNOWN[arguments.model]:
         say(f"for searches to use the installed one, set embeddings.model: {arguments.model}")
     return 0
 
 
-def _models_text(found: Models) -> str:
+def _models_text(found: Sequence[Place], used: str) -> str:
     def state(one: Place) -> str:
-        return f"unusable: {one.wrong}" if one.wrong else "in use" if str(one.path) == found.used else "not needed"
+        return f"unusable: {one.wrong}" if one.wrong else "in use" if str(one.path) == used else "not needed"
 
-    rows = [(one.name, _size(one.bytes), state(one), str(one.path)) for one in found.models]
+    rows = [(one.name, _size(one.bytes), state(one), str(one.path)) for one in found]
     return table("model,size,,where", rows) if rows else ""
 
 
@@ -229,13 +213,6 @@ def _size(number: int) -> str:
 
 
 # ------------------------------------------------------------------- secrets
-
-
-@dataclass(frozen=True, slots=True)
-class Redacted:
-    """Redacted texts that may be no secrets."""
-
-    originals: tuple[Original, ...]
 
 
 @command(
@@ -274,15 +251,15 @@ def secrets(arguments: argparse.Namespace) -> int:
     rules = redaction(arguments.config, os.environ)
     shown = tuple(replace(one, text=one.text if arguments.show else rules.of(one.text)) for one in originals)
     zone = local_zone(arguments.config, os.environ)
-    show(lambda found: _redacted_text(found, zone), Redacted(shown), as_json=arguments.json)
+    show(lambda _: _redacted_text(shown, zone), {"originals": shown}, as_json=arguments.json)
     return 0
 
 
-def _redacted_text(found: Redacted, here: tzinfo) -> str:
+def _redacted_text(originals: Sequence[Original], here: tzinfo) -> str:
     return "\n".join(
         f"{one.id}  {clock_time(datetime.fromisoformat(one.at), here)}  {one.where}  {', '.join(one.kinds)}\n"
         f"  {' '.join(one.text.split())}"
-        for one in found.originals
+        for one in originals
     )
 
 
