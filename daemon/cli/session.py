@@ -109,13 +109,13 @@ def _one_line(text: str) -> str:
     return text.replace("\n", "\\n").replace("\t", "\\t")
 
 
-# By word: the operation, the text of its reply, and how many of SESSION and MEMORY it takes.
-_COMMANDS: "dict[str, tuple[AnyOperation, Callable[[Any], str], range]]" = {
-    "list": (sessions.session_list, _list_text, range(1)),
-    "show": (sessions.export, _items_text, range(1, 2)),
-    "stats": (sessions.stats, _stats_text, range(1, 2)),
-    "events": (sessions.events, _events_text, range(1, 3)),
-    "restore": (sessions.restore, _restored_text, range(2, 3)),
+# By word: the operation, whose parameters say whether it takes SESSION and MEMORY, and the text of its reply.
+_COMMANDS: "dict[str, tuple[AnyOperation, Callable[[Any], str]]]" = {
+    "list": (sessions.session_list, _list_text),
+    "show": (sessions.export, _items_text),
+    "stats": (sessions.stats, _stats_text),
+    "events": (sessions.events, _events_text),
+    "restore": (sessions.restore, _restored_text),
 }
 
 
@@ -139,22 +139,23 @@ def session(arguments: argparse.Namespace) -> int:
 
     A session or memory whose id begins with - goes after --.
     """
-    what, named, memory = arguments.what, arguments.session, arguments.memory
-    operation, text, takes = _COMMANDS[what]
-    words = sum(one is not None for one in (named, memory))
-    if named is None and takes.start > 0:
-        raise UsageError(f"which session? 'dreamd session list' shows them, then: dreamd session {what} SESSION")
-    if words < takes.start:
-        raise UsageError("which memory? 'dreamd session events SESSION' shows what left it")
-    if words not in takes:
-        noun = "session" if takes.stop == 1 else "memory"
-        raise UsageError(f"'dreamd session {what}' takes no {noun}", "see 'dreamd session --help'")
-    asked = {"session_id": named, "memory_id": memory, "limit": arguments.limit if what == "events" else MOST}
-    known = {one.name for one in operation.parameters}
-    fields = {name: value for name, value in asked.items() if name in known and value is not None}
+    what = arguments.what
+    operation, text = _COMMANDS[what]
+    known = {one.name: one for one in operation.parameters}
+    fields = {"limit": arguments.limit if what == "events" else MOST} if "limit" in known else {}
+    for noun, shows in (
+        ("session", f"'dreamd session list' shows them, then: dreamd session {what} SESSION"),
+        ("memory", "'dreamd session events SESSION' shows what left it"),
+    ):
+        id_, taken = getattr(arguments, noun), known.get(f"{noun}_id")
+        if id_ is None and taken and taken.required:
+            raise UsageError(f"which {noun}? {shows}")
+        if id_ is not None and taken is None:
+            raise UsageError(f"'dreamd session {what}' takes no {noun}", "see 'dreamd session --help'")
+        fields |= {f"{noun}_id": id_} if id_ is not None else {}
     caller = caller_of(arguments, "session")
     if what in ("show", "stats"):  # these accept any id, so first raise an error for a misspelt one
-        caller.ask(sessions.session_summary, session_id=named)
+        caller.ask(sessions.session_summary, session_id=arguments.session)
     reply = part = caller.ask(operation, **fields)
     while (cursor := getattr(part, "next_cursor", None)) is not None:
         part = caller.ask(operation, **fields, cursor=cursor)

@@ -121,24 +121,18 @@ class Pump:
 
     def _hear_of_folders(self, message: Message, told: list[Path]) -> None:
         """Learn in which folders the agent works, which it is asked once, and which Codex says at each call."""
-        method, params, result = message.get("method"), message.get("params"), message.get("result")
-        params = params if isinstance(params, dict) else {}
+        method, roots = message.get("method"), _at(message, "result", "roots")
         if method == "initialize":
-            capabilities = params.get("capabilities")
-            self._names_roots = isinstance(capabilities, dict) and "roots" in capabilities
+            self._names_roots = _at(message, "params", "capabilities", "roots") is not None
         elif method in ("notifications/initialized", "notifications/roots/list_changed") and self._names_roots:
             self._write({"jsonrpc": "2.0", "id": _ROOTS, "method": "roots/list"})
-        elif message.get("id") == _ROOTS and isinstance(result, dict):
-            roots = result.get("roots")
-            entries = roots if isinstance(roots, list) else []
-            named = [str(one.get("uri", "")) for one in entries if isinstance(one, dict)]
+        elif message.get("id") == _ROOTS and "result" in message:
+            named = [str(_at(one, "uri")) for one in (roots if isinstance(roots, list) else ())]
             told[:] = [Path(unquote(urlsplit(one).path)) for one in named if one.startswith("file:///")]
             with self._turn:  # the next call finds the project anew
                 self._daemon, self._look_at = None, 0.0
         elif method == "tools/call" and not told:
-            meta = params.get("_meta")
-            turn = meta.get("x-codex-turn-metadata") if isinstance(meta, dict) else None
-            folders = turn.get("workspaces") if isinstance(turn, dict) else None
+            folders = _at(message, "params", "_meta", "x-codex-turn-metadata", "workspaces")
             told += [Path(one) for one in (folders if isinstance(folders, dict) else ()) if one.startswith("/")]
 
     def _refuse_line(self, number: object, code: int, what: str) -> None:
@@ -196,8 +190,7 @@ class Pump:
         is_last = "method" not in answer
         if is_last and asked["method"] == "initialize" and "result" in answer:
             self._protocol = str(answer["result"].get("protocolVersion", ""))
-            client = (asked.get("params") or {}).get("clientInfo")
-            self._agent = str(client.get("name", ""))[:100] if isinstance(client, dict) else ""
+            self._agent = str(_at(asked, "params", "clientInfo", "name") or "")[:100]
         if self._open.get(key := _key(asked["id"])) is asked:
             self._write(answer)
         if is_last:
@@ -208,12 +201,10 @@ class Pump:
 
     def _headers(self, message: Message) -> dict[str, str]:
         """Return the headers that MCP over HTTP requires for a message."""
-        params = message.get("params") or {}
-        meta = params.get("_meta")
-        newer = meta.get(_VERSION) if isinstance(meta, dict) else None
+        newer = _at(message, "params", "_meta", _VERSION)
         said = {"User-Agent": self._agent, "MCP-Protocol-Version": self._protocol}
         if isinstance(newer, str):
-            name = params.get("uri" if message["method"] == "resources/read" else "name")
+            name = _at(message, "params", "uri" if message["method"] == "resources/read" else "name")
             said = {"MCP-Protocol-Version": newer, "Mcp-Method": message["method"]}
             said |= {"Mcp-Name": name} if isinstance(name, str) else {}
         return {header: _encoded(value) for header, value in said.items() if value}
@@ -288,6 +279,13 @@ class Pump:
                 self._wire.flush()
         except (OSError, ValueError):
             os._exit(0)
+
+
+def _at(value: Any, *keys: str) -> Any:  # noqa: ANN401 - JSON has no better type
+    """Return what is at these keys of a message, which may be of any form; None if nothing is."""
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
 
 
 def _message(line: bytes) -> Message:
