@@ -189,12 +189,6 @@ def test_what_is_added_meanwhile_moves_nothing(tmp_path: Path) -> None:
         assert {row.text for row in (*first.crystals, *rest.crystals)} == {one.text for one in CRYSTALS[:20]}
 
 
-@pytest.mark.parametrize("cursor", ["x", "\ud800", "0" * 32, "f" * 33])
-def test_a_cursor_of_another_list_is_refused(workspace: Workspace, cursor: str) -> None:
-    with opened(workspace) as access, pytest.raises(UsageError, match="cursor"):
-        ask(access, cursor=cursor)
-
-
 def test_a_long_text_is_cut_after_its_secrets_are_gone(tmp_path: Path) -> None:
     texts = ["long " * 90 + f"the key is {KEY} and so on " * 2, f"my key is {KEY}"]
     with opened(init_workspace(tmp_path)) as access, access.write() as store:

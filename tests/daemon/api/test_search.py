@@ -12,8 +12,6 @@ from daemon.config.settings import Config
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.vector_index import Embedding
 from state.crystals.crystal import Crystal, Origin
-from state.crystals.supersession import Cause, Supersession
-from state.stores.database.connection import transaction
 from state.trust import Trust
 
 DAY = datetime(2026, 11, 16, 9, tzinfo=UTC)
@@ -21,7 +19,6 @@ TURNS = {
     "The release train of the harbour project leaves on Tuesday mornings.": -9,
     "The release train of the harbour project leaves on Thursday mornings now.": 0,
 }
-OLD, NEW = "The harbour project keeps its secrets in Vault.", "The harbour project keeps its secrets in SOPS."
 ASKED = "Who drives the release train of the harbour project?"
 
 
@@ -40,12 +37,7 @@ def access(tmp_path: Path, embedding: Embedding) -> Iterator[LocalAccess]:
                 )
                 for text, days in TURNS.items()
             )
-            notes = [Crystal(text, Origin.SCRATCH, DAY) for text in (OLD, NEW, ASKED)]
-            store.crystals.learn(notes)
-            keys = store.crystals.keys(one.id for one in notes)
-            with transaction(store.connection):
-                pair = Supersession(keys[notes[0].id], keys[notes[1].id], DAY, Trust.OWNER, Cause.OWNER)
-                store.supersessions.record([pair])
+            store.crystals.learn([Crystal(ASKED, Origin.SCRATCH, DAY)])
         yield access
 
 
@@ -62,17 +54,6 @@ def test_what_was_said_later_stands_beneath_a_turn_with_its_day(access: LocalAcc
     assert hit.later is not None
     assert (hit.later.text, hit.later.at) == (later, DAY)
     assert f'   later: "{later}", 16 Nov 2026\n' in search_text(reply)
-
-
-def test_what_no_longer_holds_is_left_out_and_told_beneath_what_holds(access: LocalAccess) -> None:
-    reply = asked(access, "Where does the harbour project keep its secrets?")
-    assert reply.hits[0].text == NEW
-    assert OLD not in [hit.text for hit in reply.hits]
-    assert OLD in [one.text for one in reply.hits[0].formerly]
-    assert reply.over == 1
-    assert "1 superseded or answered" in search_text(reply)
-    every = asked(access, "Where does the harbour project keep its secrets?", everything=True)
-    assert {hit.text: hit.superseded_by for hit in every.hits}[OLD] == NEW
 
 
 def test_what_only_asks_stands_apart(access: LocalAccess) -> None:

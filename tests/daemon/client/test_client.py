@@ -97,19 +97,6 @@ def test_a_session_is_opened_filled_and_closed(client: Client) -> None:
     assert client.session_at("chat 1").id == "chat 1"
 
 
-@pytest.mark.parametrize("client", ["program"], indirect=True)
-def test_what_is_refused_has_the_same_code_at_every_door(client: Client) -> None:
-    with pytest.raises(DreamdError, match="limit: ") as refused:
-        client.search("x", limit=0)
-    assert (code_of(refused), *refused.value.details["fields"]) == ("VALIDATION_ERROR", "limit")
-    with pytest.raises(DreamdError) as refused:
-        client.note("x", importance=7)
-    assert code_of(refused) == "VALIDATION_ERROR"
-    with pytest.raises(DreamdError) as refused:
-        client.session_at("nobody").close()
-    assert (code_of(refused), refused.value.details) == ("NOT_FOUND", {"session_id": "nobody"})
-
-
 @pytest.mark.parametrize("client", ["address", "program"], indirect=True)
 def test_steps_and_notices_arrive_while_it_works(client: Client) -> None:
     steps, notices = list[str](), list[str]()

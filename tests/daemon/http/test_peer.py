@@ -9,12 +9,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import dreamd_client
 import pytest
 
 from daemon.api.client import Client, daemon
 from daemon.api.operations.notes import working_memory_note
 from daemon.api.peer import user_of_address
-from daemon.cli import main
 from daemon.workspace.adoption import init_workspace
 from state.errors import StorageError
 from tests.support.folders import PLACE
@@ -105,34 +105,25 @@ def _listening(host: str) -> socket.AddressFamily:
 def test_another_user_who_listens_is_told_nothing(
     open_folder: Path,
     tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     named: bool,  # noqa: FBT001
 ) -> None:
     root = init_workspace(tmp_path / "memory").root
+    monkeypatch.delenv("DREAMD_SOCKET", raising=False)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(open_folder))
     with stranger(open_folder, NOBODY) as here:
         client = Client(here.path, named)
         for ask in (
             lambda: client.get("/v1/status"),
             lambda: client.post("/v1/register", {"path": str(root)}),
-            lambda: client.call(
-                "memory", working_memory_note, working_memory_note.bind(note="the heron fishes at dawn")
-            ),
+            lambda: client.call("memory", working_memory_note, working_memory_note.bind(note="the heron fishes")),
+            lambda: dreamd_client.Client(root).note("the heron fishes at dawn"),
         ):
-            with pytest.raises(StorageError, match=f"user {NOBODY} listens there, not you") as refused:
+            with pytest.raises(
+                (StorageError, dreamd_client.DreamdError), match=f"user {NOBODY} listens there, not you"
+            ) as refused:
                 ask()
             assert str(here.path) in str(refused.value)
-        assert not here.heard.exists() or here.heard.read_bytes() == b""
-
-
-@as_root
-def test_the_command_line_names_the_stranger(
-    open_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    root = init_workspace(tmp_path / "memory").root
-    with stranger(open_folder, NOBODY) as here:
-        monkeypatch.setenv("DREAMD_SOCKET", str(here.path))
-        for words in (["search", "-w", str(root), "heron"], ["doctor", str(root)]):
-            assert main(words) == 1
-            assert f"user {NOBODY} listens there" in capsys.readouterr().err
         assert not here.heard.exists() or here.heard.read_bytes() == b""
 
 

@@ -23,7 +23,7 @@ from daemon.workspace.vector_index import Embedding
 from state.stores.disk.workspace import Workspace
 from tests.daemon.http.house import GatedHouse, OwnHouse
 from tests.daemon.http.running import BEARER, asked, running
-from tests.daemon.mcp.agents import MODES, PORT, TEA, notes, refused, run, shown
+from tests.daemon.mcp.agents import MODES, TEA, notes, run, shown
 
 CALL = {
     "jsonrpc": "2.0",
@@ -67,37 +67,6 @@ def request(url: str, method: str = "POST", body: Any = CALL, **headers: str) ->
     connection = http.client.HTTPConnection(place.netloc, timeout=300)
     answer = asked(connection, method, place.path, None, content, {**HEADERS, **headers})
     return answer.status, answer.body
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_each_workspace_has_its_own_address(here: Workspace, there: Workspace, mode: str) -> None:
-    steps: list[str] = []
-
-    async def heard(progress: float, total: float | None, message: str | None) -> None:
-        steps.append(message or "")
-
-    async def body() -> None:
-        with served(house(here, there)) as url:
-            async with (
-                agent(f"{url}/{here.name}", mode) as one,
-                agent(f"{url}/{there.name}", mode) as other,
-            ):
-                assert len((await one.list_tools()).tools) == 6
-                await shown(one, "working_memory_note", note=TEA)
-                assert notes(here) == [TEA]
-                await shown(other, "working_memory_note", note=PORT)
-                assert (await shown(one, "memory_search", query="tea")).splitlines()[1] == f"1. {TEA}"
-                assert (await shown(other, "memory_search", query="port")).splitlines()[1] == f"1. {PORT}"
-                assert TEA not in await shown(other, "memory_search", query="tea", all=True)
-                result = await one.call_tool("dream_now", {}, progress_callback=heard)
-                assert not result.is_error, result.content
-                assert TEA in await shown(one, "memory_bootstrap")
-                (state,) = (await one.read_resource("memory://state")).contents
-                assert TEA in state.model_dump()["text"]
-                assert (await refused(one, "memory_search", query=7))["details"]["fields"].keys() == {"query"}
-
-    run(body)
-    assert steps[-1] == "commit: version 1"
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -2,11 +2,10 @@
 
 import json
 import re
-import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from io import BytesIO
 from pathlib import Path
 from signal import SIGINT, SIGTERM
@@ -40,7 +39,6 @@ from tests.daemon.mcp.agents import (
 from tests.support import forked
 from tests.support.scripted_model import ScriptedModel
 from tests.support.serving import Daemon, Home, until
-from tests.support.users import NOBODY, as_root, as_user, living_as
 
 CALL = b'{"jsonrpc":"2.0","id":900006,"method":"tools/call","params":{"name":"working_memory_note","arguments":%s}}'
 NONSENSE = (
@@ -263,40 +261,6 @@ def test_a_call_that_is_cancelled_is_not_answered_and_the_dream_goes_on(home: Ho
         agent.send(request(7_002, "dream_status"))
         assert agent.line()["id"] == 7_002
         assert is_thin(agent)
-
-
-@as_root
-def test_nothing_passes_between_an_agent_or_the_daemon_and_another_user(home: Home) -> None:
-    workspace, path, heard = home.workspace(kept=False), home.socket, home.socket.with_name("heard")
-    body = json.dumps({"path": str(workspace.root)}).encode()
-    hello = b"POST /v1/register HTTP/1.1\r\nHost: d\r\nContent-Type: application/json\r\n"
-    hello += b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
-
-    def is_refused() -> bool:
-        with socket.socket(socket.AF_UNIX) as stranger:
-            stranger.connect(str(path))
-            with suppress(ConnectionError):
-                stranger.sendall(hello)
-                return stranger.recv(1_000) == b""
-            return True
-
-    def listen() -> None:
-        with socket.socket(socket.AF_UNIX) as stranger:
-            stranger.bind(str(path))
-            stranger.listen()
-            while True:
-                heard.write_bytes(stranger.accept()[0].recv(1_000))
-
-    with home.serving():
-        for place in (home.folder, home.folder / "run", path.parent, path):
-            place.chmod(0o777)
-        assert as_user(NOBODY, is_refused) == "True"
-    path.unlink(missing_ok=True)
-    with living_as(NOBODY, listen), agent_at(home, workspace.root) as agent:
-        until(path.exists)
-        agent.greet()
-        assert not agent.call("working_memory_note", note=TEA).get("isError")
-    assert (notes(workspace), heard.read_bytes()) == ([TEA], b"")
 
 
 @pytest.mark.parametrize("kind", ["excluded", "configured", "missing"])
