@@ -8,6 +8,7 @@ The caller has checked Host, Origin and the token, and turns raised errors into 
 and Origin is off, because it does not know `http.allowed_hosts`.
 """
 
+import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping
 from contextlib import asynccontextmanager
@@ -21,7 +22,7 @@ from daemon.api.operations.operation import AnyOperation
 from daemon.api.operations.request import Request
 from daemon.api.workers import Limits, Workers
 from daemon.dream.progress import Step
-from daemon.mcp.message import mended
+from daemon.mcp.message import read
 from state.errors import DreamdError
 
 if TYPE_CHECKING:
@@ -105,8 +106,8 @@ class Endpoint:
 async def _mending(receive: Receive) -> Receive:
     """Return a `receive` that gives the message mended; whoever called the endpoint has it whole."""
     part = await receive()
-    if part["type"] == "http.request":
-        part = {**part, "body": mended(part["body"])}
+    if part["type"] == "http.request" and (message := read(part["body"])) is not None:
+        part = {**part, "body": json.dumps(message).encode()}
     given = [part]
 
     async def again() -> MutableMapping[str, Any]:

@@ -4,38 +4,28 @@ It needs nothing but the standard library, because the pump reads messages, too.
 """
 
 import json
-import re
 from typing import Any
 
 from state.codec import each_text, whole
 
-# What may need mending: half of a surrogate pair, as from an emoji that was cut, and arguments written as a text.
-_SUSPECT = re.compile(rb'\\u[dD][89a-fA-F]|"arguments"\s*:\s*"')
 
+def read(body: bytes) -> Any:  # noqa: ANN401 - JSON has no better type
+    """Return a message with U+FFFD for what is no character, and its arguments as an object; None for no JSON.
 
-def mended(body: bytes) -> bytes:
-    """Return a message with U+FFFD for what is no character, and its arguments as an object; others unchanged."""
+    An emoji may be cut in half, and the arguments be written as a text.
+    """
     try:
-        text = body.decode()
-    except UnicodeDecodeError:
-        text = body.decode(errors="replace")
-    else:
-        if not _SUSPECT.search(body):
-            return body
-    try:
-        value = each_text(json.loads(text), whole)
-        params = value.get("params") if isinstance(value, dict) else None
-        if isinstance(params, dict) and isinstance(params.get("arguments"), str):
-            params["arguments"] = _object(params["arguments"])
-        return json.dumps(value).encode()
+        value = each_text(json.loads(body.decode(errors="replace")), whole)
     except (ValueError, RecursionError):
-        return body
+        return None
+    arguments = at(value, "params", "arguments")
+    if isinstance(arguments, str) and isinstance(written := read(arguments.encode()), dict):
+        value["params"]["arguments"] = written
+    return value
 
 
-def _object(text: str) -> Any:  # noqa: ANN401 - JSON has no better type
-    """Return the object that a text writes; the text if it writes none."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-    return each_text(value, whole) if isinstance(value, dict) else text
+def at(value: Any, *keys: str) -> Any:  # noqa: ANN401
+    """Return what is at these keys of a message, which may be of any form; None if nothing is."""
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, Protocol
 from urllib.parse import unquote, urlsplit
 
 from daemon.api.client import Client, LostError
-from daemon.mcp.message import mended
+from daemon.mcp.message import at, read
 from state.errors import BusyError, DreamdError, NotFoundError, StorageError, UsageError, error_of
 from state.stores.disk.lock import is_stopped, present_holder
 from state.stores.disk.places import read_place
@@ -88,20 +88,18 @@ class Pump:
     def run(self, incoming: BinaryIO) -> None:
         """Forward messages until the agent closes the stream, then wait for open answers. A dream goes on."""
         for line in incoming:
-            row = mended(line.strip())
-            said = _json(row)
-            if isinstance(said, list) and said:  # a batch, as older protocols have it: each is answered by itself
-                for one in said:
-                    self._take(one if isinstance(one, dict) else {}, json.dumps(one).encode())
-            elif isinstance(said, dict):
-                self._take(said, row)
-            elif row:
+            said = read(line)
+            if isinstance(said, dict) or (isinstance(said, list) and said):
+                # A batch, as older protocols have it: each is answered by itself.
+                for one in said if isinstance(said, list) else [said]:
+                    self._take(one if isinstance(one, dict) else {})
+            elif line.strip():
                 self._refuse_line(None, -32700, "Parse error: a line is one JSON message")
         ended = time.monotonic()
         while self._open and time.monotonic() - ended < self._patience:
             time.sleep(0.01)
 
-    def _take(self, message: Message, row: bytes) -> None:
+    def _take(self, message: Message) -> None:
         method, params, number = message.get("method"), message.get("params"), message.get("id")
         if self._told is not None:
             self._hear_of_folders(message, self._told)
@@ -113,7 +111,7 @@ class Pump:
             self._slots.acquire()
             with self._ids:
                 self._open[_key(number)] = message
-            threading.Thread(target=self._answer, args=(message, row), daemon=True).start()
+            threading.Thread(target=self._answer, args=(message,), daemon=True).start()
         elif not is_sound and type(number) in (int, str) and not message.keys() & {"result", "error"}:
             self._refuse_line(
                 number, -32600, 'Invalid request: "jsonrpc" is "2.0", "method" a text, "params" an object'
@@ -121,18 +119,18 @@ class Pump:
 
     def _hear_of_folders(self, message: Message, told: list[Path]) -> None:
         """Learn in which folders the agent works, which it is asked once, and which Codex says at each call."""
-        method, roots = message.get("method"), _at(message, "result", "roots")
+        method, roots = message.get("method"), at(message, "result", "roots")
         if method == "initialize":
-            self._names_roots = _at(message, "params", "capabilities", "roots") is not None
+            self._names_roots = at(message, "params", "capabilities", "roots") is not None
         elif method in ("notifications/initialized", "notifications/roots/list_changed") and self._names_roots:
             self._write({"jsonrpc": "2.0", "id": _ROOTS, "method": "roots/list"})
         elif message.get("id") == _ROOTS and "result" in message:
-            named = [str(_at(one, "uri")) for one in (roots if isinstance(roots, list) else ())]
+            named = [str(at(one, "uri")) for one in (roots if isinstance(roots, list) else ())]
             told[:] = [Path(unquote(urlsplit(one).path)) for one in named if one.startswith("file:///")]
             with self._turn:  # the next call finds the project anew
                 self._daemon, self._look_at = None, 0.0
         elif method == "tools/call" and not told:
-            folders = _at(message, "params", "_meta", "x-codex-turn-metadata", "workspaces")
+            folders = at(message, "params", "_meta", "x-codex-turn-metadata", "workspaces")
             told += [Path(one) for one in (folders if isinstance(folders, dict) else ()) if one.startswith("/")]
 
     def _refuse_line(self, number: object, code: int, what: str) -> None:
@@ -143,9 +141,9 @@ class Pump:
         """Return how many seconds to wait for answers; this process's own server may still be loading."""
         return _ENDING_ALONE_SECONDS if self._daemon is None else _ENDING_SECONDS
 
-    def _answer(self, message: Message, line: bytes) -> None:
+    def _answer(self, message: Message) -> None:
         try:
-            error = self._failure(message, line)
+            error = self._failure(message, json.dumps(message).encode())
         except DreamdError as refused:
             error = refused
         except Exception as defect:  # noqa: BLE001 - the agent must not be left waiting
@@ -190,7 +188,7 @@ class Pump:
         is_last = "method" not in answer
         if is_last and asked["method"] == "initialize" and "result" in answer:
             self._protocol = str(answer["result"].get("protocolVersion", ""))
-            self._agent = str(_at(asked, "params", "clientInfo", "name") or "")[:100]
+            self._agent = str(at(asked, "params", "clientInfo", "name") or "")[:100]
         if self._open.get(key := _key(asked["id"])) is asked:
             self._write(answer)
         if is_last:
@@ -201,10 +199,10 @@ class Pump:
 
     def _headers(self, message: Message) -> dict[str, str]:
         """Return the headers that MCP over HTTP requires for a message."""
-        newer = _at(message, "params", "_meta", _VERSION)
+        newer = at(message, "params", "_meta", _VERSION)
         said = {"User-Agent": self._agent, "MCP-Protocol-Version": self._protocol}
         if isinstance(newer, str):
-            name = _at(message, "params", "uri" if message["method"] == "resources/read" else "name")
+            name = at(message, "params", "uri" if message["method"] == "resources/read" else "name")
             said = {"MCP-Protocol-Version": newer, "Mcp-Method": message["method"]}
             said |= {"Mcp-Name": name} if isinstance(name, str) else {}
         return {header: _encoded(value) for header, value in said.items() if value}
@@ -281,25 +279,13 @@ class Pump:
             os._exit(0)
 
 
-def _at(value: Any, *keys: str) -> Any:  # noqa: ANN401 - JSON has no better type
-    """Return what is at these keys of a message, which may be of any form; None if nothing is."""
-    for key in keys:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value
-
-
 def _message(line: bytes) -> Message:
     """Parse a message; return an empty one for anything else."""
-    message = _json(line)
-    return message if isinstance(message, dict) else {}
-
-
-def _json(line: bytes) -> Any:  # noqa: ANN401 - JSON has no better type
-    """Return the value that a line writes, and None for no JSON."""
     try:
-        return json.loads(line)
+        message = json.loads(line)
     except (ValueError, RecursionError):
-        return None
+        return {}
+    return message if isinstance(message, dict) else {}
 
 
 def _encoded(value: str) -> str:
