@@ -173,6 +173,8 @@ class StorageError(DreamdError):
 class FullError(StorageError):
     """The disk has no space left, or the user's share of it is used up."""
 
+    http_status = 507
+
 
 class ReadOnlyError(StorageError):
     """This process may read here and not write: the disk, the folder's rights or a sandbox forbid it."""

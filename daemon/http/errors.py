@@ -4,7 +4,6 @@ The class of an error gives its status (`state.errors`); `OF_HTTP` lists statuse
 error has a Retry-After.
 """
 
-import errno
 import json
 import sqlite3
 from collections.abc import Mapping
@@ -13,13 +12,12 @@ from typing import TYPE_CHECKING
 
 from daemon.observability import logs
 from daemon.observability.failures import failure
-from state.errors import DreamdError, StorageError
+from state.errors import DreamdError
 
 if TYPE_CHECKING:
     from starlette.responses import Response
 
 RETRY_SECONDS = 2
-DISK_FULL = 507
 OF_HTTP: Mapping[int, str] = {
     401: "UNAUTHORIZED: the token is missing or wrong",
     403: "FORBIDDEN: not from this origin, or not at this door",
@@ -28,9 +26,8 @@ OF_HTTP: Mapping[int, str] = {
     415: "UNSUPPORTED_MEDIA_TYPE: send application/json, without a Content-Encoding",
     421: "MISDIRECTED: the Host header does not name this daemon",
     503: "NOT_READY: it does not serve yet, or no more",
-    DISK_FULL: "STORAGE_ERROR: the disk is full",
+    507: "STORAGE_ERROR: the disk is full",
 }
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 _log = logs.get()
 
 
@@ -61,27 +58,16 @@ class HttpError(DreamdError):
 
 
 def http_error(error: Exception) -> HttpError:
-    """Return the reply for this error.
+    """Return the reply for this error, in one line and without secrets.
 
     An error that is not dreamd's, the disk's or the database's is a defect: it is logged with its traceback, which
     the reply does not show.
     """
     if isinstance(error, HttpError):
         return error
-    if isinstance(error, OSError | sqlite3.Error):  # with the message of the command line
-        described = failure(error)
-        explained = StorageError(described.what, described.advice)
-        explained.__cause__, error = error, explained
-    if not isinstance(error, DreamdError):
+    if not isinstance(error, DreamdError | OSError | sqlite3.Error):
         _log.error("request_failed", error=error)
         return HttpError(500, "FAILED", "a defect in dreamd; its log says where, please report it")
-    is_full, cause = False, error.__cause__
-    while cause is not None:
-        is_full, cause = is_full or getattr(cause, "errno", None) in _FULL, cause.__cause__
-    return HttpError(
-        DISK_FULL if is_full and error.http_status == 500 else error.http_status,
-        error.code,
-        " ".join(str(error).split()),
-        error.details,
-        {"Retry-After": str(getattr(error, "retry_seconds", RETRY_SECONDS))} if error.passing else {},
-    )
+    known, seconds = failure(error), getattr(error, "retry_seconds", RETRY_SECONDS)
+    headers = {"Retry-After": str(seconds)} if known.passing else {}
+    return HttpError(known.http_status, known.code, str(known), known.details, headers)

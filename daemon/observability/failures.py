@@ -24,6 +24,7 @@ def failure(error: Exception) -> DreamdError:
     known = error if isinstance(error, DreamdError) else _as_dreamd_error(error)
     failed = DreamdError(*(without_secrets(" ".join(text.split())) for text in (known.what, known.advice)))
     failed.code, failed.exit_status, failed.details = known.code, known.exit_status, known.details
+    failed.http_status, failed.passing = known.http_status, known.passing
     return failed
 
 

@@ -1,6 +1,8 @@
 """The OpenAPI document is valid and true: requests made of it are answered as it says."""
 
+import errno
 import json
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -68,6 +70,10 @@ def test_every_error_that_there_is_stands_in_the_document(served: Running, name:
         assert (kind.code in response["headers"]["Retry-After"]["description"]) is kind.passing
     assert {kind.code for kind in _below(DreamdError)} == {kind.code for kind in KINDS}
     assert http_error(BusyError("it dreams")).status == 409
+    of_sqlite = sqlite3.OperationalError("full")
+    of_sqlite.sqlite_errorname = "SQLITE_FULL"
+    for full in (OSError(errno.ENOSPC, "full", "/w"), of_sqlite):
+        assert f"{http_error(full).status} {http_error(full).code}: the disk is full" in lines
     tried: tuple[tuple[str, str, dict[str, Any]], ...] = (
         ("401 UNAUTHORIZED", "mood", {"token": False}),
         ("403 FORBIDDEN", "mood", {"headers": {"Origin": "https://elsewhere.example"}}),
