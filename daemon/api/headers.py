@@ -2,6 +2,6 @@
 
 NDJSON = "application/x-ndjson"
 SETTINGS_HEADER = "Dreamd-Settings"
-"""The settings of the dream that is asked for."""
+"""What a dream of the daemon takes along, from a caller at the Unix socket."""
 NOTICES_HEADER = "Dreamd-Notices"
 """In a plain reply: the notices as a JSON list in ASCII, short enough for clients that limit headers."""

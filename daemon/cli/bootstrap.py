@@ -67,12 +67,11 @@ def bootstrap(arguments: argparse.Namespace) -> int:
     """Print what an agent reads at session start: MEMORY.md within its budget, then the pending notes."""
     # It takes no lock and waits for nothing; a missing MEMORY.md counts as empty.
     is_hook = arguments.format == "hook"
-    event = _event() if is_hook else None
-    workspace = _workspace(arguments, event)
+    event, agent = _event() if is_hook else None, agent_called(arguments.agent or "")
+    workspace = _workspace(arguments, event, agent)
     if not isinstance(workspace, Workspace):
-        sys.stdout.write(_formatted(workspace, "hook", agent_called(arguments.agent or "")) if workspace.text else "")
+        sys.stdout.write(_formatted(workspace, "hook", agent) if workspace.text else "")
         return 0
-    agent = agent_called(arguments.agent or "")
     reader, window = reader_of(agent), arguments.context_window
     if window is None:
         window = context_window(arguments.config, os.environ, DEFAULT_WINDOW)
@@ -93,14 +92,13 @@ def bootstrap(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _workspace(arguments: argparse.Namespace, event: "Hook | None") -> Workspace | Bootstrap:
+def _workspace(arguments: argparse.Namespace, event: "Hook | None", agent: str) -> Workspace | Bootstrap:
     """Return the workspace to read, or what a hook is to print instead.
 
     For another user's memory, and where the owner is to say whether there shall be one, that is one line. Where
     nothing is kept it is what is true everywhere, or nothing. Any other caller than a hook gets an error.
     """
     try:
-        agent = agent_called(arguments.agent or "")
         start = event.project(os.environ, agent) if event is not None else None
         return workspace_of(arguments, start, is_agents=True)
     except ForeignError:
@@ -168,7 +166,7 @@ def _event() -> "Hook | None":
         return None
 
 
-def _formatted(ready: Bootstrap, form: str, agent: str = "") -> str:
+def _formatted(ready: Bootstrap, form: str, agent: str) -> str:
     if form == "md":
         return safe(ready.text) if sys.stdout.isatty() else ready.text
     import json

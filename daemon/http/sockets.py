@@ -97,22 +97,13 @@ def open_port(host: str, port: int, token: str, section: str = "http", zero: str
     """
     policy = port_policy(token)
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
     except (OSError, UnicodeError) as error:
         what = f"{section}.host: {host!r} is no address of this machine ({error})"
         raise ConfigError(what, "set it to 127.0.0.1") from error
-    listener = socket.socket(family, kind, protocol)
     try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        listener.bind(address)
-        listener.listen(_BACKLOG)
-        listener.setblocking(False)  # noqa: FBT003 - socket's own
+        listener = socket.create_server(address, family=family, backlog=_BACKLOG)
     except OSError as error:
-        listener.close()
         key, variable = f"{section}.port", f"DREAMD_{section.upper()}__PORT"
         advice = f"set {key} ({variable}) to another one, or to 0 for {zero}"
         if error.errno == errno.EADDRINUSE:
@@ -121,4 +112,5 @@ def open_port(host: str, port: int, token: str, section: str = "http", zero: str
             raise ConfigError(f"port {port} is not for this user to listen at", advice) from error
         what = f"{section}.host: this machine cannot listen at {host} ({error.strerror})"
         raise ConfigError(what, "set it to 127.0.0.1") from error
+    listener.setblocking(False)  # noqa: FBT003 - socket's own
     return Listener(policy, listener)

@@ -135,7 +135,9 @@ def change_lines(
     ] = "",
 ) -> LinesChanged:
     """Edit, delete, add, pin and unpin lines of MEMORY.md, as its owner; one version."""
-    _require_whole(changes)
+    wrong = {f"changes.{at}.{name}": what for at, one in enumerate(changes) for name, what in _problems(one)}
+    if wrong:
+        raise FieldsError(wrong)
     with access.exclusive() as store:
         dream, texts = change(store, [Wish(**one.given) for one in changes], digest)
         ids = {one.text: one.id for one in dream.came}
@@ -147,17 +149,8 @@ def change_lines(
     return LinesChanged(dream.number, written, dream.joined)
 
 
-def _require_whole(changes: tuple[ChangeOfLine, ...]) -> None:
-    """Raise FieldsError for changes with missing or contradictory fields."""
-    fields = {}
-    for place, one in enumerate(changes):
-        for name, problem in (*_naming_problems(one), *_text_problems(one)):
-            fields[f"changes.{place}.{name}"] = problem
-    if fields:
-        raise FieldsError(fields)
-
-
-def _naming_problems(one: ChangeOfLine) -> Iterator[tuple[str, str]]:
+def _problems(one: ChangeOfLine) -> Iterator[tuple[str, str]]:
+    """Yield the fields of a change that are missing or contradict each other, with what is wrong."""
     if one.action is LineAction.ADD:
         if one.line or one.expected:
             yield "line", "a line that is added has no id, and replaces no text"
@@ -167,9 +160,6 @@ def _naming_problems(one: ChangeOfLine) -> Iterator[tuple[str, str]]:
         yield "expected", "say what the line says"
     elif not one.line and one.section is None:
         yield "line", "name the line by its id, or by its section and its text"
-
-
-def _text_problems(one: ChangeOfLine) -> Iterator[tuple[str, str]]:
     if one.action in _WRITES:
         if not one.text.strip():
             yield "text", "say what the line is to say; to remove it, delete it"
