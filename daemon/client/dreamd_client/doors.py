@@ -60,17 +60,28 @@ def connected(path: Path, seconds: float) -> "HTTPConnection":
 
 
 def _require_own(there: socket.socket, path: Path) -> None:
-    """Raise DreamdError unless this user or root listens there: anybody may make the folder of a missing daemon."""
+    """Raise DreamdError unless this user or root listens there: anybody may make the folder of a missing daemon.
+
+    Root may name another user's by DREAMD_SOCKET, in a folder that only root can have made.
+    """
     if hasattr(socket, "SO_PEERCRED"):
         user = struct.unpack("3i", there.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[1]
     else:
         user = path.parent.stat().st_uid
-    if user not in (0, os.geteuid()) and not (os.geteuid() == 0 and os.environ.get("DREAMD_SOCKET")):
+    is_named = os.geteuid() == 0 and os.environ.get("DREAMD_SOCKET")
+    if user not in (0, os.geteuid()) and not (is_named and _was_made_by_root(path.parent.resolve(), user)):
         raise DreamdError(
             f"{path}: user {user} listens there, not you, so nothing was sent",
             "remove that socket and its folder, or set DREAMD_SOCKET to your own daemon's",
             code="STORAGE_ERROR",
         )
+
+
+def _was_made_by_root(folder: Path, user: int) -> bool:
+    """Return whether only root can have made this folder, perhaps for this user."""
+    owners = {folder: (0, user), **dict.fromkeys(folder.parents, (0,))}
+    places = ((one.stat(), allowed) for one, allowed in owners.items())
+    return all(place.st_uid in allowed and not place.st_mode & 0o022 for place, allowed in places)
 
 
 def over_http(

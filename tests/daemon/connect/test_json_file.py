@@ -3,8 +3,11 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from daemon.connect.json_file import Entry
 from state.errors import DocumentError
@@ -22,56 +25,47 @@ def hook(path: Path) -> Entry:
     return Entry(path, keys, HOOK, path.parent / "copies", ours="--agent cursor", head={"version": 1})
 
 
-@pytest.mark.parametrize(
-    ("kind", "before", "during"),
-    [
-        (server, None, {"mcpServers": {"dreamd": SERVER}}),
-        (server, {"mcpServers": {"other": {}}}, {"mcpServers": {"other": {}, "dreamd": SERVER}}),
-        (
-            server,
-            {"a": [1.5, "ü"], "mcpServers": {"b": 1}},
-            {"a": [1.5, "ü"], "mcpServers": {"b": 1, "dreamd": SERVER}},
-        ),
-        (hook, None, {"version": 1, "hooks": {"sessionStart": [HOOK]}}),
-        (
-            hook,
-            {"version": 1, "hooks": {"sessionStart": [{"command": "lint"}], "stop": []}},
-            {"version": 1, "hooks": {"sessionStart": [{"command": "lint"}, HOOK], "stop": []}},
-        ),
-    ],
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
 )
-def test_an_entry_is_put_in_and_taken_out(
-    tmp_path: Path, kind: Callable[[Path], Entry], before: object, during: object
+OTHERS = st.dictionaries(st.text(max_size=5), JSON, max_size=3)
+HOOKS = {"sessionStart": st.lists(st.just({"command": "lint"}), max_size=2), "stop": st.just([])}
+FILES = st.fixed_dictionaries(
+    {}, optional={"mcpServers": OTHERS, "hooks": st.fixed_dictionaries({}, optional=HOOKS), "theme": JSON}
+)
+
+
+@given(
+    st.sampled_from([server, hook]), st.none() | st.sampled_from(["", "\n"]) | FILES, st.sampled_from([None, "\t"])
+)
+def test_an_entry_is_put_in_beside_all_else_and_the_file_comes_back_as_it_was(
+    tmp_path_factory: pytest.TempPathFactory, kind: Callable[[Path], Entry], file: Any, indent: str | None
 ) -> None:
-    path = tmp_path / "agent" / "settings.json"
-    if before is not None:
+    path = tmp_path_factory.mktemp("home") / "agent" / "settings.json"
+    text = json.dumps(file, indent=indent) if isinstance(file, dict) else file
+    if text is not None:
         path.parent.mkdir()
-        path.write_text(json.dumps(before, indent="\t"))
+        path.write_text(text)
     entry = kind(path)
+    before: dict[str, Any] = file if isinstance(file, dict) else dict(entry.head)
     assert (str(path) in entry.change(), entry.remains()) == (True, "")
     entry.put()
-    assert json.loads(path.read_text()) == during
-    assert (entry.change(), before is None or "\n\t" in path.read_text()) == ("", True)
-    assert [json.loads(copy.read_text()) for copy in (path.parent / "copies").glob("*")] == [before] * (
-        before is not None
-    )
-    assert str(path) in entry.remains()
-    entry.take()
-    assert (json.loads(path.read_text()) if path.exists() else None) == before
-    assert entry.remains() == ""
-    entry.take()
-
-
-@pytest.mark.parametrize("kind", [server, hook])
-@pytest.mark.parametrize(
-    "text", ["", "\n", "{}", '{"mcpServers":{}}', '{"hooks": {"sessionStart": []}}\n', '{"a": [1,2]}']
-)
-def test_a_file_of_the_owners_comes_back_as_it_was(tmp_path: Path, kind: Callable[[Path], Entry], text: str) -> None:
-    path = tmp_path / "settings.json"
-    path.write_text(text)
-    kind(path).put()
-    kind(path).take()
-    assert path.read_text() == text
+    within = before.get(entry.keys[0], {})
+    new = SERVER if kind is server else [*within.get("sessionStart", []), HOOK]
+    assert json.loads(path.read_text()) == before | {entry.keys[0]: within | {entry.keys[1]: new}}
+    assert (entry.change(), str(path) in entry.remains()) == ("", True)
+    assert "\n\t" in path.read_text() or "\n\t" not in (text or "")
+    assert [copy.read_text() for copy in entry.copies.glob("*")] == [text] * (text is not None)
+    for _ in range(2):
+        entry.take()
+        assert (path.read_text() if path.exists() else None) == text
+        assert entry.remains() == ""
 
 
 def test_what_the_owner_wrote_meanwhile_stays(tmp_path: Path) -> None:

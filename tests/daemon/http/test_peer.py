@@ -112,6 +112,8 @@ def test_another_user_who_listens_is_told_nothing(
     monkeypatch.delenv("DREAMD_SOCKET", raising=False)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(open_folder))
     with stranger(open_folder, NOBODY) as here:
+        if named:
+            monkeypatch.setenv("DREAMD_SOCKET", str(here.path))
         client = Client(here.path, named)
         for ask in (
             lambda: client.get("/v1/status"),
@@ -136,6 +138,8 @@ def test_root_may_name_the_service_that_it_installed_for_another_account(
         client = daemon()
         assert client is not None
         assert client.get("/healthz") == {"status": "alive"}
+        with pytest.raises(dreamd_client.NoDaemonError, match="there is no program"):  # it was asked
+            dreamd_client.Client("/", program="/no/dreamd").status()
         with pytest.raises(StorageError, match="listens there"):  # only the variable says that it is meant
             Client(here.path).get("/healthz")
 
