@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 from urllib.parse import unquote, urlsplit
 
 from daemon.api.client import Client, LostError
@@ -29,6 +29,8 @@ from state.stores.disk.workspace import Workspace
 Message = dict[str, Any]
 # Takes the headers and body of a request with one message, and yields the lines of the reply.
 Server = Callable[[Mapping[str, str], bytes], Iterable[bytes]]
+# Returns the workspace that is meant, and raises DreamdError for none; `makes`: a repository that has none gets one.
+Find = Callable[..., Workspace]
 
 # Enough for a note of 16 KiB, which may be six times as long in JSON.
 MAX_MESSAGE_BYTES = 1 << 20
@@ -48,13 +50,6 @@ _LOST = StorageError(
     "look whether it was done before you call this again; the next call works",
 )
 _TOO_LARGE = UsageError(f"a message may have {MAX_MESSAGE_BYTES:,} bytes", "send less at once")
-
-
-class Find(Protocol):
-    """Returns the workspace that is meant; with `makes` one is made for a repository that has none."""
-
-    def __call__(self, *, makes: bool = False) -> Workspace:
-        """Raise DreamdError if there is none."""
 
 
 class Pump:

@@ -11,25 +11,25 @@ class DreamdError(Exception):
     both, as one line for a person; `details` are for programs.
     """
 
+    code = "FAILED"
+
     def __init__(
-        self, what: str, advice: str = "", *, code: str = "FAILED", details: Mapping[str, Any] | None = None
+        self, what: str, advice: str = "", *, code: str = "", details: Mapping[str, Any] | None = None
     ) -> None:
         super().__init__(f"{what}; {advice}" if advice else what)
-        self.what, self.advice, self.code, self.details = what, advice, code, details or {}
+        self.what, self.advice, self.code, self.details = what, advice, code or self.code, details or {}
 
 
 class NoDaemonError(DreamdError):
     """Nobody answered, and nothing was begun: no daemon runs, and there is no program `dreamd` in its place."""
 
-    def __init__(self, what: str, advice: str = "") -> None:
-        super().__init__(what, advice, code="UNREACHABLE")
+    code = "UNREACHABLE"
 
 
 class LostError(DreamdError):
     """The daemon went or fell silent while it worked, and nobody knows whether it was done: look before a retry."""
 
-    def __init__(self, what: str, advice: str = "") -> None:
-        super().__init__(what, advice, code="UNKNOWN_OUTCOME")
+    code = "UNKNOWN_OUTCOME"
 
 
 def usage_error(what: str, advice: str) -> DreamdError:
