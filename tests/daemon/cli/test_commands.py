@@ -2,7 +2,6 @@
 
 import json
 import os
-import pty
 import re
 import shlex
 import socket
@@ -21,7 +20,6 @@ from daemon.cli.fleet import ACTS
 from daemon.cli.terminal import page, say, show, show_notices, spinner
 from daemon.observability.failures import failure
 from daemon.observability.printable import safe, visible
-from daemon.workspace.adoption import open_workspace
 from state.errors import UsageError
 from state.signals.hormones import resting
 from state.text.words import counted
@@ -29,7 +27,7 @@ from tests.daemon.cli.commands import files
 from tests.daemon.cli.conftest import Listening, answer
 from tests.daemon.http.house import OwnHouse
 from tests.daemon.http.running import running
-from tests.support.running import ROOT, RUNNING, Caller, loaded, process
+from tests.support.running import ROOT, RUNNING, Caller, loaded
 from tests.support.serving import until
 from tests.support.transcript import Transcript
 
@@ -244,36 +242,6 @@ def test_an_interruption_ends_with_130_and_leaves_no_trace(
     assert not (here / "memory" / "scratch.md").exists()
 
 
-@pytest.mark.full
-def test_colour_is_for_terminals_that_want_it(here: Path) -> None:
-    def on_a_terminal(**environment: str) -> str:
-        leader, follower = pty.openpty()
-        run = subprocess.run(
-            [sys.executable, "-m", "daemon", "status", str(here)],
-            stdout=follower,
-            cwd=ROOT,
-            env={
-                "HOME": "/nonexistent",
-                "TERM": "xterm-256color",
-                "XDG_DATA_HOME": os.environ["XDG_DATA_HOME"],
-                **environment,
-            },
-            check=True,
-        )
-        os.close(follower)
-        shown = os.read(leader, 100_000).decode()
-        os.close(leader)
-        assert run.returncode == 0
-        return shown
-
-    open_workspace(here).state.chmod(0o755)
-    assert "\x1b[31m" in on_a_terminal()
-    assert "\x1b[31m" not in on_a_terminal(NO_COLOR="1")
-    narrow = on_a_terminal(NO_COLOR="1", COLUMNS="60").replace("\r", "").split("\n")
-    assert max(map(len, narrow)) <= max(60, len(str(here)) + 13)
-    assert "\x1b[" not in process("status", str(here)).out
-
-
 def test_a_notice_takes_the_place_of_the_spinner(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -304,6 +272,12 @@ def test_on_a_terminal_rows_are_coloured_by_how_they_begin_and_wrapped_below_the
         f"- a memory\n{bold}--- old{end}\n{bold}+++ new{end}\n{red}-gone{end}\n{green}+come{end}\n"
         f"{red}problem   one{end}\nnotes        word word word word word\n             word word word word\n"
     )
+    with monkeypatch.context() as patch:
+        patch.setenv("NO_COLOR", "1")
+        show("problem   one")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: False)
+    show("problem   one")
+    assert capsys.readouterr().out == "problem   one\nproblem   one\n"
 
 
 def test_what_a_terminal_is_too_low_for_goes_through_its_pager(
