@@ -60,9 +60,10 @@ ORDER BY started_at DESC, id DESC LIMIT :limit"""
 _HAPPENED = """
 WITH spans AS (SELECT value ->> 0 AS start, value ->> 1 AS stop FROM json_each(?1)),
 happened AS (
-    SELECT start, stop, dream, added + recalled AS learnt, revised, evicted, closed, usd, 0 AS failed,
+    SELECT start, stop, dream, is_new * (added + recalled) AS learnt, is_new * revised AS revised,
+        is_new * evicted AS evicted, is_new * closed AS closed, usd, 0 AS failed,
         cause IN (SELECT value FROM json_each(?2)) AS yours
-    FROM spans CROSS JOIN versions ON at >= start AND at < stop WHERE number > 0
+    FROM spans CROSS JOIN (SELECT *, cause NOT IN ('undo', 'restore') AS is_new FROM versions) ON at >= start AND at < stop WHERE number > 0
     UNION ALL
     SELECT start, stop, id, 0, 0, 0, 0, (SELECT coalesce(sum(usd), 0.0) FROM calls WHERE dream = dreams.id),
         outcome <> 'committed', 0
@@ -142,6 +143,7 @@ class Span:
     `learnt` lines came or came back, `changed` ones were reworded, merged, moved or weighed, `put_away` ones left for
     crystals, `closed` ones were answered or deleted. `yours`: versions that the owner made. `dream` is the id of the
     run, if there was but one, and no act of the owner.
+    What an undo or a restore did to lines is nothing new, and not counted.
     """
 
     at: datetime
