@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from enum import StrEnum
 
 from daemon.journal.dream import DreamRun
@@ -51,7 +51,7 @@ def local_time(at: datetime, now: datetime) -> str:
     return f"{local_day(at, now)}, {at:%H:%M}"
 
 
-def local_day(at: datetime, now: datetime) -> str:
+def local_day(at: date, now: date) -> str:
     """Say a day as people do: Thu 26 Nov."""
     year = f" {at.year}" if at.year != now.year else ""
     return f"{at:%a} {at.day} {at:%b}{year}"

@@ -10,12 +10,10 @@ from urllib.parse import urlencode
 from pydantic import Field
 
 from daemon.api.operations.dreams import DreamPage, dream_details, dream_status, dreams, life
-from daemon.api.operations.journal import undo_changes
 from daemon.api.operations.memory import restore_version
 from daemon.api.words import reason_words, step_words
 from daemon.journal.dream import DreamRun
 from daemon.journal.life import MOST_DAYS, headline
-from daemon.journal.story import Entry
 from daemon.journal.summary import (
     Kind,
     Sentence,
@@ -26,12 +24,9 @@ from daemon.journal.summary import (
     refused,
     summary,
 )
-from daemon.pages.page import UNDO, Act, Ask, Day, Done, Page, Version, start_of_day, undo_of
+from daemon.pages.page import UNDO, Act, Ask, Beside, Day, Done, Page, Version, start_of_day, undo_of
 from daemon.pages.picture import picture_of
-from daemon.pages.today import DREAM, Beside
-from state.document.operations import Why
-from state.document.pointer import parse_pointer
-from state.document.sections import SectionName
+from daemon.pages.today import DREAM, shown
 from state.zone import local
 
 _RUNS = 40
@@ -75,7 +70,7 @@ def _dreams(
         "told": tuple(_told(found, now)),
         "spans": _SPANS,
         "kinds": _KINDS,
-        "chosen_day": local_day(datetime(day.year, day.month, day.day), now) if day else "",  # noqa: DTZ001
+        "chosen_day": local_day(day, now) if day else "",
     }
 
 
@@ -108,39 +103,17 @@ def _address(one: DreamRun) -> str:
 
 # ------------------------------------------------------------------------------------------------ one dream
 
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """A change as a person reads it: what it did to a line, its texts, and a word beside them."""
-
-    name: str
-    did: str
-    old: str
-    new: str
-    section: str
-    note: str
-    line: str
-    undoable: bool
-
-
 _ORDER = ("left", "changed", "added", "same")
-_LEFT = {Why.EVICTED: "put away; a search finds it", Why.ANSWERED: "answered", Why.DELETED: "deleted"}
-_SAME = {Why.MOVED: "moved", Why.WEIGHED: "counts more or less than before", Why.PINNED: "pinned or unpinned"}
 
 
 def _one_dream(
     ask: Ask, dream: Annotated[str, Field(max_length=100)] = "", version: Version | None = None, whole: bool = False
 ) -> Beside:
-    """Read one dream, with the seconds and tokens of each node's steps, in the order in which each first ended."""
+    """Read one dream: its changes in order of weight, what was refused, and its steps."""
     found = ask(dream_details, dream=dream, version=version)
-    shares: dict[str, tuple[float, int]] = {}
-    for step in found.steps:
-        node = step_words(step.node)
-        span, tokens = shares.get(node, (0.0, 0))
-        shares[node] = span + step.seconds, tokens + step.tokens
     ask(dream_status)
     now = local(ask.now, ask.zone)
-    changed = [one for one in map(_shown, found.changes) if one is not None]
+    changed = [one for one in map(shown, found.changes) if one is not None]
     return {
         "most": _WHOLE if whole else _FIRST,
         "when": local_time(found.run.run.started_at, now),
@@ -150,40 +123,7 @@ def _one_dream(
         "steps": [(step_words(step.node), step) for step in found.steps],
         "shown": sorted(changed, key=lambda one: _ORDER.index(one.did)),
         "refused": [(one, refused(one)) for one in found.refusals],
-        "shares": [(node, *share) for node, share in shares.items()],
-        "bars": [(f"{node}: {span:.1f} s", span) for node, (span, _) in shares.items()],
     }
-
-
-def _shown(one: Entry) -> Shown | None:
-    """Return a change for a person; None of pointers alone, which the program writes."""
-    if one.section == SectionName.POINTERS:
-        return None
-    pointers = [parsed for line in one.new if (parsed := parse_pointer(line.text))] if one.why == Why.EVICTED else []
-    old = [line for line in one.old if not pointers or parse_pointer(line.text) is None]
-    new = () if pointers else one.new
-    old_text, new_text = ("\n".join(line.text for line in lines) for lines in (old, new))
-    did = "left" if not new else "added" if not old else "same" if old_text == new_text else "changed"
-    note = _note(one, did)
-    if pointers:
-        note = f"put away; a search for “{pointers[0][1]}” finds it"
-    line = (new or old)[-1].id
-    return Shown(one.name, did, old_text, new_text, one.section, note, line, one.undoable)
-
-
-def _note(one: Entry, did: str) -> str:
-    """Return the word beside a change that its texts do not say."""
-    if did == "left":
-        return _LEFT.get(Why(one.why), "taken back")
-    if did == "same":
-        return f"moved to {one.section}" if one.why == Why.MOVED else _SAME.get(Why(one.why), "")
-    return (
-        "brought back"
-        if one.why in (Why.RECALLED, Why.UNDONE)
-        else "two lines became one"
-        if len(one.old) > 1
-        else ""
-    )
 
 
 # ------------------------------------------------------------------------------------------------ acts
@@ -198,17 +138,6 @@ def _restore(ask: Ask, version: Version) -> Done:
     )
 
 
-def _take_back(ask: Ask, version: Version) -> Done:
-    """Take back what one dream changed, whatever came after it."""
-    done = ask(undo_changes, changes=(str(version),))
-    stay = len(done.outdated)
-    said = f"Taken back: {len(done.undone):,} of its changes." if done.undone else "Nothing was taken back."
-    kept = f" {stay:,} had changed since, and {'stays' if stay == 1 else 'stay'}." if stay else ""
-    return Done(said + kept, f"version {version}", done.version, undo_of(done.version, "that"))
-
-
-_ACTS = (
-    DREAM, Act(_restore, "restore", long=True), Act(_take_back, "take_back", long=True), UNDO,
-)  # fmt: skip
+_ACTS = (DREAM, Act(_restore, "restore", long=True), UNDO)
 DREAMS = Page("dreams", "Dreams", _dreams, acts=_ACTS, live=True)
 ONE_DREAM = Page("dream", "Dream", _one_dream, acts=_ACTS, live=True, under="dreams")

@@ -17,7 +17,7 @@ from daemon.api.operations.memory import lines
 from daemon.api.operations.search import memory_search
 from daemon.dream.standing import StandingLines
 from daemon.journal.summary import local_day, local_time, summary
-from daemon.pages.page import Act, Ask, Done, Page
+from daemon.pages.page import UNDOES, Act, Ask, Done, Page
 from daemon.pages.settings import GROUPS
 from daemon.pages.templates import query
 from state.search.dates import periods_in
@@ -82,7 +82,8 @@ _DEEDS: Sequence[tuple[re.Pattern[str], str, str, str]] = tuple(
 )
 _DREAM = re.compile(r"dream(?: now)?", re.IGNORECASE)
 _CONNECT = re.compile(r"connect\b.*", re.IGNORECASE)
-_BACK = re.compile(r"restore\b.*|go back\b.*|history", re.IGNORECASE)
+_BACK = re.compile(r"undo|restore\b.*|go back\b.*|history", re.IGNORECASE)
+_UNDO = re.compile(r"undo\b.*|take (?:it |that )?back", re.IGNORECASE)
 # What is always there, by the words of its label and those beside it.
 PLACES: tuple[Found, ...] = (
     Found("page", "Today", "today", about="what is new, what wants your word"),
@@ -109,6 +110,9 @@ def _said(ask: Ask, text: str) -> Iterator[Found]:
         match = pattern.fullmatch(text)
         if match and (rest := match["rest"].strip()):
             yield Found("do", label.format(rest), page=page, act=act, fields={"text": rest})
+    if (undo := ask.undo) and _UNDO.fullmatch(text):
+        fields = {**undo.fields, UNDOES: "true"}
+        yield Found("do", f"Undo {undo.what or 'what was done last'}", page=undo.page, act=undo.act, fields=fields)
     if _DREAM.fullmatch(text):
         yield Found("do", "Dream now", page="today", act="dream")
     if _CONNECT.fullmatch(text):

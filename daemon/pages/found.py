@@ -11,9 +11,8 @@ from daemon.api.operations.crystals import crystal, crystals, supersede
 from daemon.api.operations.request import Request
 from daemon.api.operations.search import SearchHit, memory_search
 from daemon.api.words import origin_words, trust_words
-from daemon.pages.page import Act, Ask, Cursor, Day, Done, Page, Undo, start_of_day
+from daemon.pages.page import Act, Ask, Beside, Cursor, Day, Done, Page, Undo, start_of_day
 from daemon.pages.templates import short
-from daemon.pages.today import Beside
 from state.crystals.crystal import Kind, Origin
 from state.crystals.supersession import Cause
 from state.stores.crystals.listing import Sort
@@ -145,12 +144,11 @@ def _supersede(ask: Ask, older: Which, newer: Which, undo: Literal["true", "fals
     pair = {"older": older, "newer": newer}
     # What an owner names by its words stays out of the ledger.
     names = [one[:12] if set(one) <= set("0123456789abcdef") else "one named by its words" for one in pair.values()]
-    shown = {"id": older} if names[0] == older[:12] else {}
     if undo == "true":
-        return Done("Both hold.", f"both hold: {' and '.join(names)}", undo=Undo("supersede", pair), query=shown)
+        return Done("Both hold.", f"both hold: {' and '.join(names)}", undo=Undo("supersede", pair))
     back = {"older": newer, "newer": older} if done.turned else {**pair, "undo": "true"}
     said = "Only the later one holds now. The next dream sees to the lines that rest on the other."
-    return Done(said, f"superseded: {' by '.join(names)}", undo=Undo("supersede", back), query=shown)
+    return Done(said, f"superseded: {' by '.join(names)}", undo=Undo("supersede", back))
 
 
 CRYSTAL = Page("crystal", "A memory", _crystal, acts=(Act(_supersede, "supersede"),), under="memory")
@@ -209,20 +207,19 @@ def _change_memory(
         done = ask(sessions.restore, **memory)
         gone = f" {len(done.evicted)} had to leave for it: {done.evicted[0].reason}." if done.evicted else ""
         said = f"It is in the session again.{gone}" if done.restored else "There was no place for it: it left again."
-    return Done(said, about, undo=undo, query={"session_id": session_id})
+    return Done(said, about, undo=undo)
 
 
 def _sweep(ask: Ask, session_id: Session) -> Done:
     done = ask(sessions.sweep, session_id=session_id)
     said = f"Swept: {done.archived} to the archive, {done.promoted} remembered for good, {done.refused} refused."
-    about = f"{_called(session_id)}: {done.archived} archived, {done.promoted} promoted"
-    return Done(said, about, query={"session_id": session_id})
+    return Done(said, f"{_called(session_id)}: {done.archived} archived, {done.promoted} promoted")
 
 
 def _close(ask: Ask, session_id: Session) -> Done:
     done = ask(sessions.close, session_id=session_id)
     said = f"The session is closed: {done.archived} left for the archive, and the next dream takes in what mattered."
-    return Done(said, f"{_called(session_id)}: {done.archived} archived", query={"session_id": session_id})
+    return Done(said, f"{_called(session_id)}: {done.archived} archived")
 
 
 def _called(session_id: str) -> str:

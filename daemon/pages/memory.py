@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, tzinfo
-from functools import partial
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -16,12 +15,11 @@ from daemon.dream.standing import Line, SectionLines, StandingLines
 from daemon.journal.crystal import Evidence
 from daemon.journal.story import FormerValue, LineStory
 from daemon.pages.found import Chosen, found
-from daemon.pages.page import UNDO, Act, Ask, Cursor, Day, Done, Page, Start, undo_of
-from daemon.pages.templates import mark
-from daemon.pages.today import Beside
+from daemon.pages.page import UNDO, Act, Ask, Beside, Cursor, Day, Done, Page, Start, undo_of
+from daemon.pages.templates import day, mark
+from daemon.pages.today import shown
 from graphs.review import LineAction
 from state.changes.values import Span
-from state.document.operations import Why
 from state.document.sections import SectionName
 from state.dream import OWNERS, OWNERS_EDITS
 from state.errors import ConflictError, NotFoundError, RejectedError
@@ -70,9 +68,8 @@ def _memory(ask: Ask, **fields: Any) -> Beside:  # noqa: ANN401 - those of Memor
     """Read the file, as it is or as it was at the end of a day; or search."""
     asked = MemoryQuery(**fields)
     today = local(ask.now, ask.access.config.zone).date()
-    named = {"day": partial(day_named, today=today), "searches": asked.is_asked}
     if asked.is_asked:
-        return {**named, **found(ask, asked)}
+        return {"searches": True, **found(ask, asked)}
     then = asked.as_of if asked.as_of and asked.as_of < today else None
     if then:
         ask(memory_as_of, _midnight(then + timedelta(days=1)), limit=_LINES, start=asked.start)
@@ -81,7 +78,7 @@ def _memory(ask: Ask, **fields: Any) -> Beside:  # noqa: ANN401 - those of Memor
         shown = _now(ask, asked, today)
     slider = slider_of(ask(history, limit=_TICKS).versions, then, ask.access.config.zone, today)
     values = {"is_then": then is not None, "slider": slider, "about": _ABOUT, "next_start": asked.start + _LINES}
-    return {**named, **values, **shown}
+    return {"searches": False, **values, **shown}
 
 
 def _now(ask: Ask, asked: MemoryQuery, today: date) -> Beside:
@@ -101,9 +98,7 @@ def _now(ask: Ask, asked: MemoryQuery, today: date) -> Beside:
         "over": {
             id_: date.fromisoformat(end) + timedelta(days=1) for id_, end in ends.items() if end < today.isoformat()
         },
-        # Ids of lines with words that nothing they rest on has.
-        "unsaid": {one.id for section in reply.sections for one in section.lines if one.unsupported},
-        "places": [name.value for name in SectionName],
+        "places": {name.value: name.value for name in SectionName},
     }
 
 
@@ -145,26 +140,13 @@ def slider_of(versions: Sequence[Version], chosen: date | None, zone: tzinfo, to
     if first == today:
         return None
     span = (today - first).days
-    ticks = (
-        (1000 * (day - first).days // span, f"{day_named(day, today)}: {_came(made)}") for day, made in days.items()
-    )
+    ticks = ((1000 * (at - first).days // span, f"{day(at, today)}: {_came(made)}") for at, made in days.items())
     return Slider(first, today, chosen or today, tuple(ticks))
 
 
 def _came(versions: Sequence[Version]) -> str:
     sums = [(sum(getattr(one, name) for one in versions), word) for name, word in _DEEDS]
     return ", ".join(f"{count} {word}" for count, word in sums if count) or "saved"
-
-
-def day_named(day: date, today: date) -> str:
-    """Return what people call a day: yesterday, Friday, 5 November."""
-    if isinstance(day, datetime):
-        day = day.date()
-    back = (today - day).days
-    if 0 <= back <= 1:
-        return ("today", "yesterday")[back]
-    year = f" {day.year}" if day.year != today.year else ""
-    return f"{day:%A}" if 1 < back < _WEEK_DAYS else f"{day.day} {day:%B}{year}"
 
 
 def _already(ask: Ask, one: ChangeOfLine) -> str | None:
@@ -200,14 +182,6 @@ MEMORY = Page("memory", "Memory", _memory, acts=_EDITING, live=True, own_query=M
 
 # Dots are drawn on so wide a line, the last ones only, and not nearer to each other than their labels are long.
 _WIDTH, _MOST_DOTS, _APART = 320, 5, 66
-_DONE = {
-    Why.ADDED: "Learnt",
-    Why.EVICTED: "Put away",
-    Why.ANSWERED: "Answered",
-    Why.DELETED: "Deleted",
-    Why.PINNED: "Pinned or unpinned",
-    Why.UNDONE: "Undone",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +215,7 @@ def _line(
         "owners": story is None or (story.writing is not None and story.writing.cause in OWNERS_EDITS),
         "proposal": next((one for one in waiting if line is not None and one.number == line.proposed), None),
         "dots": _dots(story),
-        "deeds": _DONE,
+        "changes": [(one, it) for one in story.entries if (it := shown(one))] if story else [],
         "causes_of_owner": OWNERS,
     }
 

@@ -21,6 +21,8 @@ from state.errors import DreamdError
 from state.stores.database import tables
 from state.text.words import counted
 
+Beside = Mapping[str, object]
+"""What a page's template is given beside the replies."""
 P = ParamSpec("P")
 ReplyT = TypeVar("ReplyT")
 RequestT = TypeVar("RequestT", bound=Request)
@@ -39,13 +41,15 @@ Cursor = Annotated[str, Field(max_length=10_000)]
 class Ask:
     """Asks operations of one workspace, for one page or one act of a person at `now`; keeps the replies by name.
 
-    Their moments are on the clock of this `zone`. `looked` is the version that the person saw when they last looked.
+    Their moments are on the clock of this `zone`. `looked` is the version that the person saw when they last looked,
+    `undo` what takes back the last thing that they did.
     """
 
     access: WorkspaceAccess
     now: datetime
     zone: tzinfo = UTC
     looked: int | None = None
+    undo: "Undo | None" = None
     replies: dict[str, object] = field(default_factory=dict)
 
     def __call__(self, operation: Operation[P, ReplyT], *args: P.args, **kwargs: P.kwargs) -> ReplyT:
@@ -69,8 +73,8 @@ class Undo:
 class Done:
     """What came of an act: `said` to the person; for the ledger `about` what, without words of the memory.
 
-    `version` is the one that it made, if any. Who comes from elsewhere sees the page for this `query`. `replies` are
-    shown on the page beside its own. `again` puts back what was undone, and then `undo` is for the act before.
+    `version` is the one that it made, if any. `replies` are shown on the page beside its own. `again` puts back what
+    was undone, and then `undo` is for the act before.
     """
 
     said: str
@@ -78,7 +82,6 @@ class Done:
     version: int | None = None
     undo: Undo | None = None
     again: Undo | None = None
-    query: Mapping[str, object] = field(default_factory=dict)
     replies: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -112,7 +115,7 @@ class Page:
 
     name: str
     title: str
-    read: Callable[..., Mapping[str, object]]
+    read: Callable[..., Beside]
     acts: tuple[Act, ...] = ()
     live: bool = False
     under: str = ""
@@ -198,7 +201,7 @@ def _undo(ask: Ask, made: Annotated[tuple[ChangeName, ...], Field(min_length=1)]
     if not done.undone:
         return Done("It was undone already, or its lines have changed since: nothing was changed.", about)
     kept = f" {counted(len(done.outdated), 'line')} had changed since, and stays." if done.outdated else ""
-    return Done(f"Undone: all is as it was before.{kept}", about, done.version, undo_of(done.version))
+    return Done(f"Undone: all is as it was before.{kept}", about, done.version, undo_of(done.version, "the undo"))
 
 
 UNDO = Act(_undo, "undo", long=True)

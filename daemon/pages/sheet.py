@@ -8,16 +8,16 @@ from typing import Annotated
 
 from pydantic import Field
 
-from daemon.api.operations.memory import MOST_PLACES, correct
+from daemon.api.operations.memory import MOST_PLACES, correct, lines
 from daemon.api.operations.signals import forgotten
 from daemon.api.operations.upkeep import MAX_CHARACTERS, MAX_KEPT, forget_text
-from daemon.pages.page import UNDO, Act, Ask, Done, Page, undo_of
-from daemon.pages.today import Beside
+from daemon.dream.standing import Line
+from daemon.pages.page import UNDO, Act, Ask, Beside, Done, Page, undo_of
 from daemon.upkeep.forget import Receipt
 from state.errors import UsageError
 from state.forgetting.cutting import sentences
 from state.text.line import LINE_CHARACTERS
-from state.text.words import counted, normalise
+from state.text.words import counted, normalise, repeat_key
 
 _FORGOTTEN = 200
 _WHICH = r"(?:\.[0-9]{1,3})?"
@@ -50,7 +50,20 @@ def _found(ask: Ask, name: str) -> dict[str, object]:
 
 def _look(ask: Ask, text: Text, words: bool = False) -> Done:
     """Show where it says what a text says; `words` is for its erasure."""
-    return Done("", replies=_found(ask, _some(text)) | {"sentences": [], "words": words})
+    try:
+        found = _found(ask, _some(text))
+    except UsageError:
+        if not (meant := _lines_with(ask, text)):
+            raise
+        found = {"meant": meant, "text": text}
+    return Done("", replies=found | {"sentences": [], "words": words})
+
+
+def _lines_with(ask: Ask, text: str) -> list[Line]:
+    """Return the lines that have this text, of which its owner means one."""
+    key = repeat_key(text)
+    every = (one for section in ask(lines).sections for one in section.lines if one.id and not one.keywords)
+    return [one for one in every if key and key in repeat_key(one.text)]
 
 
 def _put_right(ask: Ask, text: Text, right: Right = "", said: Text = "", ticked: Ids = ()) -> Done:

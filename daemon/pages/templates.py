@@ -6,9 +6,8 @@ the characters that steer what is shown (directions, controls), and there is no 
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
-from datetime import datetime
+from collections.abc import Mapping
+from datetime import date, datetime
 from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,7 @@ from markupsafe import Markup, escape
 from daemon.api.operations.search import how_likely
 from daemon.api.shapes import duration
 from daemon.journal.crystal import Evidence
-from daemon.journal.summary import local_day
+from daemon.journal.summary import dollars, local_day
 from daemon.workspace.status import verdict
 from state.text.word_diff import changes_in_row
 from state.text.words import counted
@@ -66,12 +65,10 @@ def environment() -> "Environment":
         lstrip_blocks=True,
         auto_reload=False,
     )
-    figures = (ago, soon, on_day, moment, number, usd, percent, counted, seconds)
-    texts = (short, prose, cut, mark, exact, query, rows, columns, how_likely, speaker, verdict, way)
+    figures = (ago, soon, day, on_day, moment, number, dollars, counted, seconds)
+    texts = (short, prose, cut, mark, exact, query, how_likely, speaker, verdict, way)
     made.filters |= {one.__name__: one for one in (*figures, *texts)} | {"path": path_part}
-    made.tests |= {"record": is_record, "table": is_table, "wide": is_wide}
-    made.tests["moment"] = lambda value: isinstance(value, datetime)
-    made.globals |= {"bar": bar, "level": level, "row_of": changes_in_row}
+    made.globals["row_of"] = changes_in_row
     made.globals["ui"] = made.get_template("parts.html").module
     return made
 
@@ -137,25 +134,29 @@ def ago(at: datetime | None, now: datetime) -> Markup:
     return Markup('<time datetime="{}" title="{}">{}</time>').format(at.isoformat(), moment(at), words)
 
 
+def day(at: date, now: date) -> str:
+    """Return what people call a day."""
+    return "today" if at.isoformat()[:10] == now.isoformat()[:10] else local_day(at, now)
+
+
 def on_day(at: datetime, now: datetime) -> Markup:
     """Say on which day, as people do, as a <time>."""
-    said = "today" if at.date() == now.date() else f"on {local_day(at, now)}"
+    said = day(at, now) if at.date() == now.date() else f"on {day(at, now)}"
     return Markup('<time datetime="{}" title="{}">{}</time>').format(at.isoformat(), moment(at), said)
 
 
 def soon(at: datetime, now: datetime) -> str:
     """Say when something will be."""
-    days = (at.date() - now.date()).days
-    if days <= 0:
-        return f"at {at:%H:%M}" if at > now else "as soon as it can"
-    clock = f"at {at:%H:%M}"
-    return (
-        f"tonight {clock}"
-        if days == 1 and at.hour < _NIGHT
-        else f"tomorrow {clock}"
-        if days == 1
-        else f"{local_day(at, now)} {clock}"
-    )
+    if at <= now:
+        return "as soon as it can"
+    match (at.date() - now.date()).days:
+        case 0:
+            when = ""
+        case 1:
+            when = "tonight " if at.hour < _NIGHT else "tomorrow "
+        case _:
+            when = f"{local_day(at, now)} "
+    return f"{when}at {at:%H:%M}"
 
 
 def speaker(piece: Evidence) -> str:
@@ -177,19 +178,9 @@ def seconds(span: float) -> str:
     return f"{span * 1000:.0f} ms" if span < 1 else f"{span:.1f} s" if span < 100 else duration(span)
 
 
-def number(value: float) -> str:
+def number(value: int) -> str:
     """Write a number with its thousands apart."""
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
-
-
-def percent(share: float) -> str:
-    """Write a share in hundredths."""
-    return f"{100 * share:.0f} %"
-
-
-def usd(value: float) -> str:
-    """Dollars."""
-    return f"${value:,.4f}" if 0 < value < 1 else f"${value:,.2f}"
+    return f"{value:,}"
 
 
 def mark(text: str) -> str:
@@ -209,61 +200,3 @@ def query(values: Mapping[str, object]) -> str:
         doseq=True,
         errors="replace",
     )
-
-
-# ------------------------------------------------------------------------------------------------ any reply
-
-
-def rows(value: Any) -> list[tuple[str, Any]]:  # noqa: ANN401 - any reply there is
-    """Return a value's fields by name, without empty ones."""
-    found = value if isinstance(value, Mapping) else {one.name: getattr(value, one.name) for one in fields(value)}
-    return [(str(name), inner) for name, inner in found.items() if not _is_empty(inner) and name != "next_cursor"]
-
-
-def columns(table: Sequence[Any]) -> list[str]:
-    """Return the columns of a table in which any row has something."""
-    return [one.name for one in fields(table[0]) if not all(_is_empty(getattr(row, one.name)) for row in table)]
-
-
-def _is_empty(value: object) -> bool:
-    return value is None or value is False or (isinstance(value, str | tuple | Mapping) and not value)
-
-
-def is_record(value: object) -> bool:
-    """Tell whether it is shown as a list of its fields."""
-    return is_dataclass(value) or isinstance(value, Mapping)
-
-
-def is_table(value: object) -> bool:
-    """Tell whether it is shown as a table."""
-    return isinstance(value, tuple) and bool(value) and is_dataclass(value[0])
-
-
-def is_wide(value: object) -> bool:
-    """Tell whether it needs the width of the page."""
-    return is_table(value) or (is_record(value) and any(is_table(one) for _, one in rows(value)))
-
-
-# ------------------------------------------------------------------------------------------------ drawings
-
-
-def bar(shares: Sequence[tuple[str, float]], name: str, most: float = 0.0) -> Markup:
-    """Draw a bar of parts, each with its label and size, without empty ones. `most` is what would fill the bar."""
-    whole = max(most, sum(max(0.0, size) for _, size in shares))
-    if whole <= 0:
-        return Markup("")
-    drawn = Markup('<rect class="part part-{}" x="{:.2f}" y="0" width="{:.2f}" height="8"><title>{}</title></rect>')
-    parts, left = list[Markup](), 0.0
-    for place, (label, size) in enumerate(shares):
-        if size > 0:
-            parts.append(drawn.format(place % 8, left, 100.0 * size / whole, label))
-            left += 100.0 * size / whole
-    return Markup(
-        '<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" role="img" aria-label="{}">'
-        '<rect class="rest" width="100" height="8"/>{}</svg>'
-    ).format(name, Markup("").join(parts))
-
-
-def level(value: float, name: str) -> Markup:
-    """Draw how much of the whole it is, in [0, 1]."""
-    return bar([(name, min(1.0, value))], name, 1.0)

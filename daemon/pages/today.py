@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated, Literal
 
@@ -9,31 +10,30 @@ from pydantic import Field
 
 from daemon.api.operations.dreams import dream_now, dream_status, dreams
 from daemon.api.operations.journal import (
-    ChangeName,
     Changes,
     Numbers,
     ProposedChange,
     answer_proposals,
     changes,
     proposals,
-    undo_changes,
 )
 from daemon.api.operations.memory import ChangeOfLine, change_lines, history, lines
 from daemon.api.operations.notes import working_memory_note
 from daemon.api.operations.signals import dismiss_question, gaps
 from daemon.dream.proposals import Answered
 from daemon.dream.standing import StandingLines
+from daemon.journal.story import Entry
 from daemon.journal.summary import Kind, is_owners, local_day, summary
-from daemon.pages.page import UNDO, Act, Ask, Done, Page, Start, Undo, undo_of
+from daemon.pages.page import UNDO, Act, Ask, Beside, Done, Page, Start, Undo, undo_of
 from daemon.workspace.status import Status, verdict
 from graphs.review import LineAction
+from state.document.operations import Why
+from state.document.pointer import parse_pointer
 from state.document.sections import SectionName
 from state.dream import OWNERS
 from state.errors import NotFoundError
 from state.stores.history.lineage import Version
 from state.text.words import counted
-
-Beside = Mapping[str, object]
 
 # So many changes, proposals, questions, runs and versions are read at once.
 _CHANGES, _WAITING, _QUESTIONS, _RUNS, _VERSIONS = 12, 10, 5, 20, 200
@@ -104,16 +104,10 @@ def _counts(news: list[Version]) -> Mapping[str, float]:
     }
 
 
-def _by_dreams(found: Changes) -> list[object]:
-    """Return the changes that dreams made and that still stand: no pointer, and no new weight."""
-    return [
-        one
-        for one in found.changes
-        if one.cause not in OWNERS
-        and one.section != SectionName.POINTERS
-        and (one.undoable or not one.new)
-        and [line.text for line in one.old] != [line.text for line in one.new]
-    ]
+def _by_dreams(found: Changes) -> list["Shown"]:
+    """Return the changes of texts that dreams made and that still stand."""
+    every = [shown(one) for one in found.changes if one.cause not in OWNERS]
+    return [one for one in every if one and one.did != "same" and (one.undoable or one.did == "left")]
 
 
 def _first_day(status: Status) -> Mapping[str, bool]:
@@ -135,6 +129,56 @@ def _frame(ask: Ask, shown: str = "") -> Beside:  # noqa: ARG001 - for the templ
     """Read what is above every page: where one is, what waits, whether it dreams, how the last dream ended."""
     ask(dream_status)
     return {}
+
+
+# ------------------------------------------------------------------------------------------------ a change
+
+_LEFT = {Why.EVICTED: "put away; a search finds it", Why.ANSWERED: "answered", Why.DELETED: "deleted"}
+_SAME = {Why.MOVED: "moved", Why.WEIGHED: "counts more or less than before", Why.PINNED: "pinned or unpinned"}
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A change as a person reads it: what it did to a line, its texts, and a word beside them."""
+
+    name: str
+    did: str
+    old: str
+    new: str
+    note: str
+    line: str
+    undoable: bool
+
+
+def shown(one: Entry) -> Shown | None:
+    """Return a change for a person; None of pointers alone, which the program writes."""
+    if one.section == SectionName.POINTERS:
+        return None
+    pointers = [parsed for line in one.new if (parsed := parse_pointer(line.text))] if one.why == Why.EVICTED else []
+    old = [line for line in one.old if not pointers or parse_pointer(line.text) is None]
+    new = () if pointers else one.new
+    old_text, new_text = ("\n".join(line.text for line in lines) for lines in (old, new))
+    did = "left" if not new else "added" if not old else "same" if old_text == new_text else "changed"
+    note = _word_beside(one, did)
+    if pointers:
+        note = f"put away; a search for “{pointers[0][1]}” finds it"
+    line = (new or old)[-1].id
+    return Shown(one.name, did, old_text, new_text, note, line, one.undoable)
+
+
+def _word_beside(one: Entry, did: str) -> str:
+    """Return the word beside a change that its texts do not say."""
+    if did == "left":
+        return _LEFT.get(Why(one.why), "taken back")
+    if did == "same":
+        return f"moved to {one.section}" if one.why == Why.MOVED else _SAME.get(Why(one.why), "")
+    return (
+        "brought back"
+        if one.why in (Why.RECALLED, Why.UNDONE)
+        else "two lines became one"
+        if len(one.old) > 1
+        else ""
+    )
 
 
 # ------------------------------------------------------------------------------------------------ acts
@@ -198,15 +242,6 @@ def _own_words(one: ProposedChange, text: str) -> list[ChangeOfLine]:
     ]
 
 
-def _take_back(ask: Ask, name: ChangeName) -> Done:
-    """Undo a change of any version."""
-    done = ask(undo_changes, changes=(name,))
-    said = (
-        "Undone: the line is as it was before." if done.undone else "Its line has changed since: nothing was undone."
-    )
-    return Done(said, f"undo {name}", done.version, undo_of(done.version, "the undo"))
-
-
 def _note(
     ask: Ask, text: Words, question: str = "", line: Annotated[str, Field(pattern=r"^(L\d{1,9})?$")] = ""
 ) -> Done:
@@ -246,7 +281,6 @@ _ACTS = (
     DREAM,
     ANSWER,
     Act(_rewrite, "rewrite", long=True),
-    Act(_take_back, "take_back", long=True),
     Act(_note, "note"),
     Act(_dismiss, "dismiss"),
     Act(_dismiss_line, "dismiss_line", long=True),

@@ -8,7 +8,7 @@ listens again misses nothing. Four times a second it looks at a short text in th
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from functools import cache
@@ -34,7 +34,6 @@ from daemon.http.middleware import SESSION, USER
 from daemon.http.window import Handler
 from daemon.journal.summary import ended, is_owners
 from daemon.pages.page import CSRF, UNDOES, Ask, Done, Page, Start, Undo, carry_out, form_of, request_of
-from daemon.pages.templates import query as encoded
 from daemon.pages.templates import rendered
 from daemon.pages.today import FRAME
 from daemon.pages.views import FIRST, NAVIGATION, PAGES
@@ -70,10 +69,9 @@ _LOOK_SECONDS = 0.25
 _MOST_UNDOS = 20
 _FEW_RUNS = 5
 _LATELY_SECONDS = 120.0
-# Which version a person saw on the first page, and when they looked: a look after so long is another visit.
-_LOOKED = "dreamd_looked"
-_VISIT_SECONDS = 1_800.0
-_A_YEAR_SECONDS = 31_536_000
+# The versions that a person saw on the first page at last, and before the present visit, which a look so late ends.
+_SEEN, _VISIT = "dreamd_seen", "dreamd_visit"
+_A_YEAR_SECONDS, _VISIT_SECONDS = 31_536_000, 1_800
 # A line that says nothing, so that both sides notice when the other one has gone.
 _SIGN_SECONDS = 15.0
 _EVENT_ID = re.compile("[0-9a-f]{16}")
@@ -102,33 +100,12 @@ class Place:
         return f"/w/{self.workspace}/"
 
 
-class Looked(NamedTuple):
-    """The version that stood before the present visit, the last one seen, and when it was seen, in seconds."""
+class Deed(NamedTuple):
+    """What a person did and can take back: when, what it was about, and how."""
 
-    before: int = -1
-    seen: int = -1
-    at: float = 0.0
-
-    @classmethod
-    def read(cls, text: str) -> "Looked":
-        """Read it from its cookie; whatever else that holds says nothing."""
-        match = re.fullmatch(r"(-?\d{1,9})\.(-?\d{1,9})\.(\d{1,12})", text)
-        return cls(int(match[1]), int(match[2]), float(match[3])) if match else cls()
-
-    def since(self, now: datetime) -> int | None:
-        """Return the version after which all is new to this person; None if they never looked."""
-        found = self.seen if now.timestamp() - self.at > _VISIT_SECONDS else self.before
-        return found if found >= 0 else None
-
-    def again(self, version: int, now: datetime) -> "Looked":
-        """Return what this look makes of it."""
-        since = self.since(now)
-        return Looked(version if since is None else since, version, now.timestamp())
-
-    @property
-    def text(self) -> str:
-        """Return it as its cookie has it."""
-        return f"{self.before}.{self.seen}.{self.at:.0f}"
+    at: datetime
+    about: str
+    undo: Undo
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,10 +157,10 @@ class _Handlers:
         self._logins, self._machines = window.logins, window.machines
         # Those that are sent, and those that were let in and never are.
         self._streams: WeakSet[Response] = WeakSet()
-        # What an act said, by session and workspace, for the page to which its browser is sent; and what takes back
-        # the acts before, the last one at the end.
+        # What an act said, by session and workspace, for the page to which its browser is sent; and what can be taken
+        # back, the last one at the end.
         self._said: dict[tuple[str, str], Done] = {}
-        self._undos: dict[tuple[str, str], tuple[Undo, ...]] = {}
+        self._deeds: dict[tuple[str, str], tuple[Deed, ...]] = {}
 
     async def login(self, request: Request) -> Response:
         """Log this browser in by its link, and go where the link leads."""
@@ -231,12 +208,8 @@ class _Handlers:
         """Answer with a page of a workspace, a part of it, or its replies as JSON."""
         name, page = _named_page(request)
         query, place = request_of(page.query, _query(request)), self._place(request, name)
-        session, wants_json = request.scope.get(SESSION), _wants_json(request)
-        done = None
-        if session and not (place.fragment or wants_json):
-            done = self._said.pop((session.digest, name), None)
-
-        looked = Looked.read(request.cookies.get(_LOOKED, ""))
+        session, wants_json, looked = request.scope.get(SESSION), _wants_json(request), _looked(request)
+        done = self._last_done((session.digest, name)) if session and not (place.fragment or wants_json) else None
 
         def made() -> Response:
             with self._api.open(name, lambda _: None) as access:
@@ -244,13 +217,15 @@ class _Handlers:
                     ask = Ask(access, utc_now())
                     page.read(ask, **query.given)
                     return _json(ask.replies)
-                ask = Ask(access, local(utc_now(), place.zone), place.zone, looked.since(utc_now()))
+                ask = Ask(access, local(utc_now(), place.zone), place.zone, looked)
                 response = _html(_page(page, query, ask, place, done))
                 if page.name == FIRST and session and not place.fragment:
-                    looks = looked.again(ask.replies["dream_status"].version, utc_now())  # type: ignore[attr-defined]
-                    response.set_cookie(
-                        _LOOKED, looks.text, _A_YEAR_SECONDS, path=place.root, httponly=True, samesite="strict"
-                    )
+                    seen: int = ask.replies["dream_status"].version  # type: ignore[attr-defined]
+                    before = seen if looked is None else looked
+                    for cookie, version, age in ((_SEEN, seen, _A_YEAR_SECONDS), (_VISIT, before, _VISIT_SECONDS)):
+                        response.set_cookie(
+                            cookie, str(version), age, path=place.root, httponly=True, samesite="strict"
+                        )
                 return response
 
         return await self._workers.run(made, name)
@@ -262,36 +237,51 @@ class _Handlers:
         if act is None:
             raise NotFoundError("there is no such act on this page")
         session, fields = await _form(request)
-        place = replace(self._place(request, name), pulse="")
+        place, whose = replace(self._place(request, name), pulse=""), (session.digest, name)
 
-        def made() -> tuple[Done, str]:
+        def made() -> tuple[Done, str, str]:
             form = request_of(act.form, fields)
             with self._api.open(name, lambda _: None) as access:
-                now = local(utc_now(), place.zone)
-                done = carry_out(Ask(access, now, place.zone), page.name, act, form, session)
+                ask = Ask(access, local(utc_now(), place.zone), place.zone, undo=self._last_undo(whose))
+                done = carry_out(ask, page.name, act, form, session)
                 if not act.reads:
-                    done = self._with_undo((session.digest, name), done, undoes=(UNDOES, "true") in fields)
-                # Without a script the browser is sent to the page, unless what came of it is to be seen only now.
-                if not (place.fragment or done.replies):
-                    return done, ""
-                return done, _page_after(request, page, Ask(access, now, place.zone), place, done)
+                    done = self._with_undo(whose, done, ask.now, undoes=(UNDOES, "true") in fields)
+                return done, *_page_after(request, page, Ask(access, ask.now, place.zone), place, done)
 
-        done, text = await self._workers.run(made, name, long=act.long)
-        if text:
+        done, text, address = await self._workers.run(made, name, long=act.long)
+        # Without a script the browser is sent to the page, unless what came of it is to be seen only now.
+        if place.fragment or done.replies:
             return _html(text)
-        self._said = dict([*self._said.items(), ((session.digest, name), done)][-MOST_SESSIONS:])
-        return _html("", 303, {"Location": _address(page, done, place)})
+        self._said = dict([*self._said.items(), (whose, done)][-MOST_SESSIONS:])
+        return _html("", 303, {"Location": address})
 
-    def _with_undo(self, whose: tuple[str, str], done: Done, *, undoes: bool) -> Done:
-        """Remember what takes this act back. After one that took another back, offer both: it again, and the next."""
-        before = self._undos.get(whose, ())
+    def _with_undo(self, whose: tuple[str, str], done: Done, now: datetime, *, undoes: bool) -> Done:
+        """Remember what takes this act back. After one that took another back, offer both: it again, and the next.
+
+        What changed nothing, because it was pressed twice, is taken back as the first time.
+        """
+        before = self._deeds.get(whose, ())
         if undoes:
-            done = replace(done, again=done.undo, undo=before[-2] if len(before) > 1 else None)
+            done = replace(done, again=done.undo, undo=before[-2].undo if len(before) > 1 else None)
             before = before[:-1]
-        elif done.undo is not None:
-            before = (*before, done.undo)[-_MOST_UNDOS:]
-        self._undos = dict([*self._undos.items(), (whose, before)][-MOST_SESSIONS:])
+        else:
+            first = next((one for one in reversed(before) if done.about and one.about == done.about), None)
+            if done.undo is None and first is not None:
+                before = tuple(one for one in before if one is not first)
+                done = replace(done, undo=first.undo)
+            if done.undo is not None:
+                before = (*before, Deed(now, done.about, done.undo))[-_MOST_UNDOS:]
+        self._deeds = dict([*self._deeds.items(), (whose, before)][-MOST_SESSIONS:])
         return done
+
+    def _last_done(self, whose: tuple[str, str]) -> Done:
+        """Return what the act said that sent the browser here, else what takes back the last one."""
+        return self._said.pop(whose, None) or Done("", undo=self._last_undo(whose))
+
+    def _last_undo(self, whose: tuple[str, str]) -> Undo | None:
+        """Return what takes back the last act of this visit."""
+        deeds = self._deeds.get(whose)
+        return deeds[-1].undo if deeds and (utc_now() - deeds[-1].at).total_seconds() < _VISIT_SECONDS else None
 
     def _place(self, request: Request, workspace: str = "") -> Place:
         address = f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
@@ -373,6 +363,12 @@ def _is_fragment(request: Request) -> bool:
     return request.headers.get("hx-request") == "true"
 
 
+def _looked(request: Request) -> int | None:
+    """Return the version after which all is new to this person; None if they never looked."""
+    seen = request.cookies.get(_VISIT) or request.cookies.get(_SEEN, "")
+    return int(seen) if re.fullmatch("[0-9]{1,9}", seen) else None
+
+
 def _csrf(request: Request) -> str:
     session = request.scope.get(SESSION)
     return session.csrf if session is not None else ""
@@ -443,25 +439,35 @@ def _ended_lately(ask: Ask) -> str:
     return ended(runs[0], before)
 
 
-def _page_after(request: Request, page: Page, ask: Ask, place: Place, done: Done) -> str:
-    """Return the page where the browser is, after the act; from elsewhere, or with replies to show, the act's own."""
+def _page_after(request: Request, page: Page, ask: Ask, place: Place, done: Done) -> tuple[str, str]:
+    """Return the page where the browser is, after the act, and its address; if it has replies to show, the act's own.
+
+    The first page stands for one that showed what went with the act.
+    """
+    seen = _where(request, place)
+    if seen is None or (done.replies and seen[0] is not page):
+        seen = (page, ())
     try:
-        url = urlsplit(request.headers.get("hx-current-url", ""))
+        return _page_at(*seen, ask, place, done)
+    except DreamdError:
+        return _page_at(PAGES[FIRST], (), ask, place, done)
+
+
+def _page_at(page: Page, fields: Sequence[tuple[str, str]], ask: Ask, place: Place, done: Done) -> tuple[str, str]:
+    query = request_of(page.query, fields)
+    address = place.root + page.name + (f"?{urlencode(fields)}" if fields else "")
+    return _page(page, query, ask, replace(place, address=address), done), address
+
+
+def _where(request: Request, place: Place) -> tuple[Page, Sequence[tuple[str, str]]] | None:
+    """Return the page of this workspace that the browser shows, with the fields of its address."""
+    try:
+        url = urlsplit(request.headers.get("hx-current-url") or request.headers.get("referer", ""))
         root, _, name = url.path.rpartition("/")
-        seen, fields = _found_page(name), fields_of(url.query.encode("ascii"), _MOST_FIELDS)
-        if seen and root == f"/w/{place.workspace}" and (seen is page or not done.replies):
-            at = replace(place, address=f"{place.root}{name}?{urlencode(fields)}" if fields else place.root + name)
-            return _page(seen, request_of(seen.query, fields), ask, at, done)
-    except (ValueError, DreamdError):  # it is no address, or what it showed went with the act
-        pass
-    query = request_of(page.query, fields_of(encoded(done.query).encode(), _MOST_FIELDS))
-    return _page(page, query, ask, replace(place, address=_address(page, done, place)), done)
-
-
-def _address(page: Page, done: Done, place: Place) -> str:
-    """Return the address of an act's page, for what was acted on."""
-    query = encoded(done.query)
-    return f"{place.root}{page.name}?{query}" if query else f"{place.root}{page.name}"
+        page = _found_page(name) if f"{root}/" == place.root else None
+        return (page, fields_of(url.query.encode("ascii"), _MOST_FIELDS)) if page else None
+    except (ValueError, DreamdError):  # it is no address
+        return None
 
 
 def _workspaces(status: "DaemonStatus", place: Place, start: int) -> str:

@@ -17,12 +17,8 @@ _OURS = re.compile(
     re.ASCII,
 )
 _EXPRESSION = re.compile(r"\{\{.*?\}\}|\{#.*?#\}", re.DOTALL)
-# Made by filters and drawings.
+# Made by filters.
 _FILTERED = '<time datetime="" title=""></time><code></code><strong></strong><span class=""></span>'
-_DRAWN = (
-    '<svg class="" viewBox="" preserveAspectRatio="" role="" aria-label=""><polyline points=""/>'
-    '<rect class="" x="" y="" width="" height=""><title></title></rect></svg>'
-)
 
 
 class Parsed(HTMLParser):
@@ -90,7 +86,7 @@ def _written() -> tuple[frozenset[str], frozenset[str]]:
     made = environment()
     assert made.loader
     sources = [made.loader.get_source(made, name)[0] for name in made.list_templates(["html"])]
-    every = Parsed("".join(plain(source) for source in (*sources, _FILTERED, _DRAWN)))
+    every = Parsed("".join(plain(source) for source in (*sources, _FILTERED)))
     return frozenset(every.names), frozenset(name for _, row in every.elements for name in row)
 
 

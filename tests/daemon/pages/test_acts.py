@@ -1,74 +1,21 @@
 """Every act of every page: with and without a script, refused, recorded in the ledger, and taken back."""
 
 import re
-from html import unescape
-from pathlib import Path
 from urllib.parse import unquote_plus
 
 import pytest
 
 from daemon.api.operations.table import OPERATIONS
-from daemon.config.settings import DreamSection
 from daemon.pages.page import Act, Page
 from daemon.pages.templates import mark
 from daemon.pages.views import PAGES
-from tests.daemon.http.running import Answer, Running
+from tests.daemon.http.running import Answer
 from tests.daemon.pages.browser import HTMX, Browser, fields_of, text_of
-from tests.daemon.pages.conftest import Asking
-from tests.daemon.pages.lives import ASKING, COFFEE, LONG, NEW, OLD, SHORT, TEA, changed_by_a_model, live
-from tests.support.keeping import copied
+from tests.daemon.pages.conftest import Asking, act, at, undone
+from tests.daemon.pages.lives import NEW, OLD, SHORT, TEA, live
 
-CREW, KEPT = "the launch crew of project Falconer is 7731 blue", "Ada prefers tea over coffee"
 LATER = "Ada writes with a pen"
 ACTS = [(page, act) for page in PAGES.values() for act in page.acts]
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A workspace in which two changes wait."""
-    return changed_by_a_model(tmp_path_factory.mktemp("built") / "memory", ASKING)
-
-
-@pytest.fixture(scope="module")
-def built_applied(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A workspace in which two changes have applied."""
-    return changed_by_a_model(tmp_path_factory.mktemp("applied") / "memory", DreamSection())
-
-
-@pytest.fixture
-def waits(served: Running, built: Path, tmp_path: Path) -> Asking:
-    return Asking(served, served.house.register(copied(built, tmp_path / "copy")))
-
-
-@pytest.fixture
-def applied(served: Running, built_applied: Path, tmp_path: Path) -> Asking:
-    return Asking(served, served.house.register(copied(built_applied, tmp_path / "copy")))
-
-
-def act(browser: Browser, ask: Asking, path: str, headers: dict[str, str] | None = None, **fields: object) -> Answer:
-    return browser.act(f"/w/{ask.name}/{path}", fields, HTMX if headers is None else headers)
-
-
-def undone(browser: Browser, ask: Asking, done: Answer, path: str, headers: dict[str, str] | None = None) -> Answer:
-    """Press Undo where the act said what it did."""
-    if done.status == 303:
-        done = browser.get(done.headers["Location"])
-    said = done.body.decode().partition('class="done"')[2].partition("</div>")[0]
-    said = said.rpartition("<form")[2]  # after an undo it is the one for the act before
-    assert f'action="/w/{ask.name}/{path}"' in said
-    found = [(key, unescape(one)) for key, one in re.findall(r'name="([^"]+)" value="([^"]*)"', said)]
-    fields: dict[str, object] = {
-        key: [one for name, one in found if name == key] for key, _ in found if key != "csrf"
-    }
-    return browser.act(f"/w/{ask.name}/{path}", fields, HTMX if headers is None else headers)
-
-
-def numbers(browser: Browser, ask: Asking) -> list[int]:
-    return [one["number"] for one in browser.get(f"/w/{ask.name}/today.json").json["proposals"]["proposals"]]
-
-
-def bond(ask: Asking) -> set[str]:
-    return {one for one in (TEA, COFFEE, SHORT, LONG) if one in ask.document}
 
 
 def change(browser: Browser, ask: Asking, action: str, line: str, **more: str) -> Answer:
@@ -114,7 +61,7 @@ def test_a_line_is_changed_and_that_is_taken_back(
     assert (there in waits.document, gone in waits.document) == (True, False)
     assert waits.ledger[0][0] == "memory: change"
     assert "cocoa" not in waits.ledger[0][1]
-    undone(browser, waits, done, "memory/undo")
+    undone(browser, waits, done)
     assert unstamped(waits) == before
 
 
@@ -154,13 +101,13 @@ def test_what_was_written_since_is_not_taken_back_nor_overwritten(browser: Brows
     by_hand = "Ada writes with a pencil"
     waits.write(waits.document.replace(f"- {TEA}", f"- {TEA}\n- {by_hand}"))
     done = change(browser, waits, "delete", TEA)
-    undone(browser, waits, done, "memory/undo")
+    undone(browser, waits, done)
     assert (TEA in waits.document, by_hand in waits.document) == (True, True)
-    again = undone(browser, waits, done, "memory/undo")
+    again = undone(browser, waits, done)
     assert (again.status, "It was undone already" in text_of(again)) == (200, True)
     done = change(browser, waits, "delete", TEA)
     waits.write(waits.document.replace(by_hand, LATER))
-    assert undone(browser, waits, done, "memory/undo").status == 200
+    assert undone(browser, waits, done).status == 200
     assert (TEA in waits.document, LATER in waits.document) == (True, True)
     before = waits.document
     stale = act(browser, waits, "memory/change", action="edit", line="L1", expected="Ada prefers beer", text="x y")
@@ -169,22 +116,27 @@ def test_what_was_written_since_is_not_taken_back_nor_overwritten(browser: Brows
     assert waits.ledger[0][2] != "done"
 
 
-def at(browser: Browser, ask: Asking, page: str) -> dict[str, str]:
-    """The headers that htmx sends from this page."""
-    return {**HTMX, "HX-Current-URL": f"{browser.origin}/w/{ask.name}/{page}"}
-
-
 @pytest.mark.parametrize(
-    "seen", ["dream?version=99", "dream?version=x", "nothing", "../x", "dream?dream=%ff", "today", "", "//[::1", "ä"]
+    ("seen", "shown"),
+    [
+        ("today", '<h1 class="is-'),
+        ("line?mark=00000000000000000000", '<h1 class="is-'),  # it showed what is gone
+        *((one, '<ul class="told">') for one in ("nothing", "../x", "dream?dream=%ff", "", "//[::1", "ä")),
+    ],
 )
 def test_an_act_shows_a_page_wherever_the_browser_says_that_it_is(
-    browser: Browser, applied: Asking, seen: str
+    browser: Browser, applied: Asking, seen: str, shown: str
 ) -> None:
     headers = {**at(browser, applied, seen), **({"HX-Current-URL": seen} if seen.startswith("//") else {})}
     sent = {key: value.encode().decode("latin-1") for key, value in headers.items()}
     answer = act(browser, applied, "dreams/restore", sent, version=1)
-    assert answer.status == 200
-    assert ('<h1 class="is-' if seen == "today" else '<ul class="told">') in answer.body.decode()
+    assert (answer.status, shown in answer.body.decode()) == (200, True)
+    without_script = {"Referer": headers["HX-Current-URL"].encode().decode("latin-1")}
+    assert (
+        act(browser, applied, "dreams/restore", without_script, version=2)
+        .headers["Location"]
+        .startswith(f"/w/{applied.name}/{'today' if 'is-' in shown else 'dreams'}")
+    )
 
 
 def test_the_owner_says_which_crystal_holds_and_takes_it_back(browser: Browser, ask: Asking) -> None:
@@ -200,7 +152,7 @@ def test_the_owner_says_which_crystal_holds_and_takes_it_back(browser: Browser, 
     (turned,) = (form for form in fields_of(page, path) if form.get("newer") == OLD.id)
     done = browser.act(path, turned, {})
     assert superseded() == [False, True]
-    undone(browser, ask, done, "crystal/supersede", {})
+    undone(browser, ask, done, {})
     assert superseded() == [True, False]
     both = {"older": OLD.id, "newer": NEW.id, "undo": "true"}
     assert browser.act(path, both, {}).status == 303
@@ -234,7 +186,7 @@ def test_a_memory_of_a_session_is_hidden_brought_back_promoted_and_restored(brow
 
     done = act(browser, ask, "session/change", HTMX, **red, verdict="forget")
     assert states()["red"] == ("hidden", False)
-    undone(browser, ask, done, "session/change")
+    undone(browser, ask, done)
     assert states()["red"] == ("live", False)
     act(browser, ask, "session/change", HTMX, **red, verdict="promote")
     assert states()["red"] == ("live", True)

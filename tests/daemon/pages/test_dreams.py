@@ -23,9 +23,8 @@ from state.scratch import Note
 from state.stores.history.ledger import Finished, Span
 from tests.daemon.http.running import Answer, Running
 from tests.daemon.pages.browser import Browser, fields_of, text_of
-from tests.daemon.pages.conftest import Asking
+from tests.daemon.pages.conftest import Asking, act, at, undone
 from tests.daemon.pages.lives import ASKING, HOSTILE, NOW, TEA, changed_by_a_model
-from tests.daemon.pages.test_acts import act, at, undone
 from tests.support.long_life import grown
 from tests.support.working import working
 
@@ -237,7 +236,7 @@ def test_a_dream_begins_with_what_it_did_and_folds_how_it_went(browser: Browser,
     order = [html.index(one) for one in ("<h1", TEA, SHORT, '<details class="how"', "gathered", f"+- {TEA}")]
     assert order == sorted(order)
     assert not OURS.findall(re.sub(r"<[^>]+>", " ", main_of(answer)))
-    for leads in ("why", "wrong…", "undo"):
+    for leads in ("why", "wrong", "undo"):
         assert leads in text_of(answer)
     assert f'href="/w/{changed.name}/wrong?line=L1"' in html
     asked = text_of(page(browser, changed, "dream?version=2"))
@@ -313,7 +312,7 @@ def test_a_version_is_restored_and_that_undone_as_if_nothing_had_been(browser: B
     for note in (TEA, SHORT):
         ask(working_memory_note, note)
         act(browser, ask, "dreams/dream")
-    before, document = lines_of(browser, ask), ask.document
+    before, document, counts = lines_of(browser, ask), ask.document, counts_of(browser, ask)
     path = f"/w/{ask.name}/dreams/restore"
     for seen in ("dreams", "dream?version=1"):
         assert [one["version"] for one in fields_of(page(browser, ask, seen), path)] == ["1"]  # not the latest one
@@ -322,11 +321,19 @@ def test_a_version_is_restored_and_that_undone_as_if_nothing_had_been(browser: B
     assert SHORT not in ask.document
     assert ask(dream_status).pending.notes == 1  # its input waits again
     assert "You: restored version 1" in text_of(page(browser, ask, "dreams"))
-    back = undone(browser, ask, done, "dreams/undo")
+    back = undone(browser, ask, done)
     assert "Undone: all is as it was before." in text_of(back)
     assert ask.document == document
     assert ask(dream_status).pending.notes == 0
     assert without_ids(lines_of(browser, ask)) == without_ids(before)
+    assert (counts_of(browser, ask), counts["learnt"]) == ({**counts, "yours": 2}, 2)  # neither is a new change
+
+
+def counts_of(browser: Browser, ask: Asking) -> dict[str, int]:
+    """What the picture counts in all."""
+    spans = page(browser, ask, "dreams.json").json["life"]["spans"]
+    names = ("learnt", "changed", "put_away", "closed", "yours")
+    return {name: sum(span[name] for span in spans) for name in names}
 
 
 def without_ids(sections: list[dict[str, list[dict[str, str]]]]) -> list[dict[str, object]]:
@@ -340,7 +347,7 @@ def test_a_restore_is_undone_by_its_lines_once_more_was_written(browser: Browser
     done = act(browser, ask, "dreams/restore", at(browser, ask, "dreams"), version=1)
     written = ChangeOfLine(action=LineAction.ADD, section=SectionName.BOND, text="Ada has a parrot")
     ask(change_lines, changes=(written,))
-    back = undone(browser, ask, done, "dreams/undo")
+    back = undone(browser, ask, done)
     assert "Undone: all is as it was before." in text_of(back)
     assert all(one in ask.document for one in (TEA, SHORT, "Ada has a parrot"))
 
@@ -349,13 +356,12 @@ def test_what_a_dream_changed_is_taken_back_whatever_came_later(browser: Browser
     for note in (TEA, SHORT):
         ask(working_memory_note, note)
         act(browser, ask, "dreams/dream")
-    (fields,) = fields_of(page(browser, ask, "dream?version=1"), f"/w/{ask.name}/dream/take_back")
-    done = act(browser, ask, "dream/take_back", at(browser, ask, "dream?version=1"), **fields)
-    assert "Taken back: 1 of its changes." in text_of(done)
+    (fields,) = fields_of(page(browser, ask, "dream?version=1"), f"/w/{ask.name}/dream/undo")
+    done = act(browser, ask, "dream/undo", at(browser, ask, "dream?version=1"), **fields)
     assert (TEA in ask.document, SHORT in ask.document) == (False, True)
-    undone(browser, ask, done, "dream/undo")
+    undone(browser, ask, done)
     assert (TEA in ask.document, SHORT in ask.document) == (True, True)
     assert [(one, outcome) for one, _, outcome in ask.ledger][:2] == [
         ("dream: undo", "done"),
-        ("dream: take_back", "done"),
+        ("dream: undo", "done"),
     ]

@@ -124,8 +124,8 @@ def test_a_change_that_waits_is_answered_where_the_line_stands(browser: Browser,
 
 
 def test_each_of_its_changes_can_be_taken_back(browser: Browser, life: Asking) -> None:
-    (undo,) = forms(browser, life, address(life, SAID), "today/take_back")
-    assert browser.act(f"/w/{life.name}/today/take_back", undo, HTMX).status == 200
+    (undo,) = forms(browser, life, address(life, SAID), "today/undo")
+    assert browser.act(f"/w/{life.name}/today/undo", undo, HTMX).status == 200
     assert (EARLY in life.document, SAID in life.document) == (True, False)
 
 
@@ -160,7 +160,7 @@ def test_a_line_that_left_says_where_it_went(browser: Browser, life: Asking) -> 
     life(change_lines, changes=(gone,))
     text = text_of(browser.get(page))
     assert "It is not in MEMORY.md any more." in text
-    assert "Deleted today , by you" in text
+    assert "deleted today , by you" in text
 
 
 @pytest.mark.parametrize("width", [1280, 360])

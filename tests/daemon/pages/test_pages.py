@@ -19,7 +19,7 @@ from tests.daemon.http.house import OwnHouse
 from tests.daemon.http.running import Running
 from tests.daemon.pages.browser import HTMX, Browser, text_of, windowed
 from tests.daemon.pages.conftest import Asking
-from tests.daemon.pages.lives import ASKING, COFFEE, NOW, TEA, changed_by_a_model, live
+from tests.daemon.pages.lives import ASKING, CAT, COFFEE, NEW, NOW, OLD, TEA, changed_by_a_model, live
 from tests.daemon.pages.parsed import Parsed
 
 QUESTIONS = {"Who approves refunds?": "miss", "Why <script>alert(1)</script>?": "question"}
@@ -28,6 +28,13 @@ EMPTY = {
     "today": "Three steps, and it remembers.",
     "dreams": "No dream has run yet.",
     "dreams?kind=failed": "There is none of these.",
+    "memory": "MEMORY.md is empty.",
+    "memory?changed=2026-01-01": "No line has changed since",
+    "memory?all=true": "There are no memories yet",
+    "memory?query=heron": "The memory is empty",
+    "memory?speaker=Bo": "Fewer filters",
+    "memory?as_of=2026-01-01": "before the first dream",
+    "memory?sessions=": "No session was ever opened.",
     "wrong": "Nothing was forgotten.",
     "settings": "No model dreams: each note becomes a line of MEMORY.md, word for word",
 }
@@ -42,6 +49,15 @@ FULL = {
         *QUESTIONS,
         "not important",
     ],
+    "memory": ["yours: dreams leave it alone", "Everything that is remembered", "Add a line", "mind open"],
+    "memory?all=true": ["Everything that is remembered", " memories", "over", CAT.text, "a note, your agent"],
+    "memory?sort=importance&speaker=Ada": [CAT.text, "In all of it"],
+    "memory?query=cache+holds": [NEW.text, "formerly", "superseded or answered", "the words stand in or about it"],
+    "memory?query=cache+holds&all=true": [NEW.text, "holds now", "why here", "It stands in talk.md"],
+    "memory?query=cache&as_of=2001-01-01": ["The filters leave too little"],
+    f"crystal?id={CAT.id[:12]}": ["said by Ada", "talk.md:3@", "Ada likes animals.", "place 2 of talk"],
+    f"crystal?id={OLD.id}": ["What holds now in its place", NEW.text, "No, this one holds now", "Both hold"],
+    "session?session_id=mind": ["2 things of 2", "100 %", "★ 0.90", "to the archive: no more room", "What left"],
     "settings": ["The model that dreams", "Changes that need your yes", "Every key of config.yaml"],
 }
 
@@ -51,10 +67,13 @@ REFUSED = {
         dream dream?dream=x&version=1 today?%ff
         """,
     404: """
-        dream?version=99 line?id=L99999 line?mark=00000000000000000000 nothing export ingest repair
+        dream?version=99 line?id=L99999 line?mark=00000000000000000000 nothing export ingest repair search sessions
+        crystal?id=00000000000000000000000000000000 session?session_id=nobody
         """,
     422: """
-        line?id=12
+        line?id=12 crystal session
+        memory?start=-1 memory?changed=soon memory?as_of=9999-12-31 memory?since=yesterday
+        memory?limit=51 memory?origin=moon memory?query=a&query=b memory?other=1
         wrong?line=Falconer wrong?line=L12%0A wrong?text=Falconer
         """,
 }
@@ -90,6 +109,8 @@ def test_a_page_shows_what_there_is(browser: Browser, full: Asking, path: str, s
     for hostile in (b"<img", b"<b>build", b"<i>cert", b"<script>alert"):
         assert hostile not in page.body
     assert "\u202e" not in page.body.decode()
+    title = text_of(page).partition(" · ")[0]
+    assert not re.search("[0-9a-f]{8}|[Cc]rystal", title), title
 
 
 @pytest.mark.parametrize(
@@ -169,6 +190,8 @@ def test_many_workspaces_are_shown_a_page_at_a_time_and_what_is_wrong_comes_firs
         assert sorted(shown[0] + shown[1]) == sorted(names)
         assert (len(shown[1]), names[-1] in shown[0]) == (5, True)
         assert "is open to other users" in text_of(first)
+        assert "agent-000 " in text_of(first)
+        assert "● All is well. nothing none yet" in text_of(first)
         assert len(browser.get("/fleet.json").json["status"]["workspaces"]) == len(names)
         for path in ("/w/nobody-000000000000/today", "/w/nobody-000000000000/events"):
             assert browser.get(path).status == 404

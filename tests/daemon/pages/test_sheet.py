@@ -121,6 +121,14 @@ def test_one_sentence_of_a_line_is_chosen_and_a_text_is_in_no_address(browser: B
     assert browser.get(f"/w/{wrong.name}/wrong?line=L999").status == 404
 
 
+def test_of_several_lines_with_a_text_one_is_chosen(browser: Browser, wrong: Asking) -> None:
+    found = act(browser, wrong, "wrong/look", text="Hamburg-Altona")
+    assert (found.status, "2 lines say so. Which one is wrong?" in text_of(found)) == (200, True)
+    for text in (OFFICE, TRUE):
+        assert f'href="/w/{wrong.name}/wrong?line={line(wrong, text)}"' in found.body.decode()
+    assert act(browser, wrong, "wrong/look", text="?!").status == 400
+
+
 def test_it_is_corrected_for_good_with_two_clicks_beside_the_memory(served: Running, wrong: Asking) -> None:
     id_ = line(wrong, OFFICE)
     with looking(served) as seen:

@@ -8,9 +8,8 @@ from urllib.parse import parse_qsl, unquote
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from markupsafe import Markup
 
-from daemon.pages.templates import ago, bar, environment, level, prose, short, visible, way
+from daemon.pages.templates import ago, environment, prose, short, visible, way
 from state.text.words import counted
 from tests.daemon.pages.parsed import Parsed
 from tests.support.hostile_texts import ALL
@@ -25,7 +24,6 @@ _TEXTS = (
     | st.sampled_from(ALL).map(lambda one: one.text[:2_000])
 )
 _MOMENTS = st.datetimes(datetime(1000, 1, 1), datetime(9999, 12, 30), timezones=st.just(UTC))
-_SIZES = st.floats(allow_nan=False, allow_infinity=False, width=32)
 _SIGN = re.compile("⟨[0-9A-F]{4,6}⟩")
 
 
@@ -128,24 +126,6 @@ def test_a_moment_is_told_in_words_with_the_moment_beside_them(at: datetime, now
     assert row["title"] == f"{at.isoformat(' ', 'seconds').partition('+')[0]} UTC"
     assert re.fullmatch(r"\d+ (s|min|h|d|y) ago" if at <= now else r"in \d+ (s|min|h|d|y)", read.text)
     assert Parsed(ago(None, now)).text == "–"
-
-
-@given(st.lists(_SIZES, max_size=9), _TEXTS)
-def test_a_drawing_is_made_of_numbers_and_says_its_name(values: list[float], name: str) -> None:
-    shown = environment().from_string("{{ drawing }}")
-    for drawing in (bar([(name, one) for one in values], name), level(sum(values[:1]), name)):
-        assert isinstance(drawing, Markup)
-        read = Parsed(shown.render(drawing=drawing))
-        assert set(read.names) <= {"svg", "polyline", "rect", "title"}
-        for _, row in read.elements:
-            assert set(row) <= {"class", "viewbox", "preserveaspectratio", "role", "aria-label", "points"} | {
-                "x",
-                "y",
-                "width",
-                "height",
-            }
-            for figures in (row.get(key) or "" for key in ("points", "x", "width")):
-                assert re.fullmatch(r"[\d ,.-]*", figures), figures
 
 
 def test_no_template_takes_a_text_for_html() -> None:

@@ -4,7 +4,6 @@ import re
 import sqlite3
 from contextlib import closing
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
@@ -12,38 +11,15 @@ from daemon.api.operations.journal import proposals
 from daemon.api.operations.notes import working_memory_note
 from daemon.api.operations.search import memory_bootstrap
 from daemon.api.operations.signals import gaps
-from daemon.config.settings import DreamSection
 from daemon.pages import window
 from daemon.workspace.adoption import open_workspace
 from daemon.workspace.stores import utc_now
 from state.signals.curiosity import Cause
-from tests.daemon.http.running import Running
 from tests.daemon.pages.browser import Browser, fields_of, text_of
-from tests.daemon.pages.conftest import Asking
-from tests.daemon.pages.lives import ASKING, COFFEE, HOSTILE, LONG, SHORT, TEA, changed_by_a_model, dreamt
-from tests.daemon.pages.test_acts import act, undone
-from tests.support.keeping import copied
+from tests.daemon.pages.conftest import Asking, act, undone
+from tests.daemon.pages.lives import COFFEE, HOSTILE, LONG, SHORT, TEA, dreamt
 
 OWN = "Ada prefers cocoa at night"
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> dict[bool, Path]:
-    """A workspace in which two changes wait, and one in which they have applied."""
-    folder = tmp_path_factory.mktemp("built")
-    return {
-        waits: changed_by_a_model(folder / str(waits), ASKING if waits else DreamSection()) for waits in (True, False)
-    }
-
-
-@pytest.fixture
-def waits(served: Running, built: dict[bool, Path], tmp_path: Path) -> Asking:
-    return Asking(served, served.house.register(copied(built[True], tmp_path / "waits")))
-
-
-@pytest.fixture
-def applied(served: Running, built: dict[bool, Path], tmp_path: Path) -> Asking:
-    return Asking(served, served.house.register(copied(built[False], tmp_path / "applied")))
 
 
 def today(browser: Browser, ask: Asking, more: str = "") -> str:
@@ -102,28 +78,28 @@ def test_what_the_last_dream_did_is_told_with_its_lines(browser: Browser, applie
     for line in ("line?id=L", "wrong?line=L"):
         assert len(re.findall(re.escape(f'href="/w/{applied.name}/{line}'), html)) == 2
     # By its name a change is undone, whatever came after it.
-    done = act(browser, applied, "today/take_back", name="2.1")
+    done = act(browser, applied, "today/undo", made="2.1")
     assert len(bond(applied) & {TEA, SHORT}) == len(bond(applied) & {COFFEE, LONG}) == 1
-    undone(browser, applied, done, "today/undo")
+    undone(browser, applied, done)
     assert bond(applied) == {COFFEE, LONG}
 
 
-def test_what_is_new_is_new_since_the_last_visit(
-    browser: Browser, applied: Asking, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_new_is_new_since_the_last_visit(browser: Browser, applied: Asking) -> None:
     seen = browser.get(f"/w/{applied.name}/today")
-    cookie = seen.headers["Set-Cookie"].partition(";")[0]
-    assert "HttpOnly" in seen.headers["Set-Cookie"]
-    browser.cookie += f"; {cookie}"
+    cookies = seen.headers.get_all("Set-Cookie") or []
+    assert all("HttpOnly" in one for one in cookies)
+    last, visit = (one.partition(";")[0] for one in cookies)
+    assert ["Max-Age=1800" in one for one in cookies] == [False, True]
+    own, browser.cookie = browser.cookie, f"{browser.cookie}; {last}; {visit}"
     workspace = open_workspace(applied.root)
     for note in ("The fence is green", "The gate is red"):
         dreamt(workspace, note)
     assert "The fence is green" in today(browser, applied)  # the visit goes on: what stood before it is new
-    monkeypatch.setattr(window, "utc_now", lambda: utc_now() + timedelta(hours=1))
+    browser.cookie = f"{own}; {last}"  # half an hour later
     text = today(browser, applied)
     assert "Since you looked last, in 2 dreams, it learnt 2" in text
     assert "coffee" not in text
-    browser.cookie = browser.cookie.rpartition("=")[0] + "=<i>.1"
+    browser.cookie = f"{own}; {last.partition('=')[0]}=<i>"
     assert "The gate is red" in today(browser, applied)
 
 
@@ -132,20 +108,37 @@ def test_proposals_are_accepted_as_one_version_and_that_is_taken_back(browser: B
     done = act(browser, waits, "today/answer", verdict="accept", number=[first, second])
     assert "2 changes accepted." in text_of(done)
     assert (bond(waits), numbers(waits)) == ({COFFEE, LONG}, [])
-    undone(browser, waits, done, "today/undo")
+    undone(browser, waits, done)
     assert (bond(waits), numbers(waits)) == ({TEA, SHORT}, [first, second])
 
 
-def test_an_answer_that_is_given_already_is_no_error(browser: Browser, waits: Asking) -> None:
+def test_an_answer_that_is_given_already_is_no_error_and_keeps_its_undo(browser: Browser, waits: Asking) -> None:
     first, second = numbers(waits)
-    for _ in range(2):
-        done = act(browser, waits, "today/answer", verdict="accept", number=first)
-        assert done.status == 200
-    assert "Already accepted." in text_of(done)
+    act(browser, waits, "today/answer", verdict="accept", number=first)
     act(browser, waits, "today/answer", verdict="decline", number=second)
-    again = act(browser, waits, "today/answer", verdict="accept", number=second)
-    assert "Already declined." in text_of(again)
-    assert len(bond(waits) & {TEA, SHORT}) == len(bond(waits) & {COFFEE, LONG}) == 1
+    crossed = act(browser, waits, "today/answer", verdict="accept", number=second)
+    assert ("Already declined." in text_of(crossed), b'class="done"' in crossed.body) == (True, True)
+    again = act(browser, waits, "today/answer", verdict="accept", number=first)
+    assert (again.status, "Already accepted. Undo the answer" in text_of(again)) == (200, True)
+    undone(browser, waits, again)
+    assert (bond(waits), numbers(waits)) == ({TEA, SHORT}, [first])
+
+
+def test_what_was_done_last_is_taken_back_from_a_page_that_is_opened_later(
+    browser: Browser, waits: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (first, _), page = numbers(waits), f"/w/{waits.name}/memory"
+    act(browser, waits, "today/answer", verdict="accept", number=first)
+    for _ in range(2):
+        assert "Undo the answer" in text_of(browser.get(page))
+    found = act(browser, waits, "find/look", text="undo")
+    assert "do Undo the answer" in text_of(found)
+    monkeypatch.setattr(window, "utc_now", lambda: utc_now() + timedelta(hours=1))
+    assert "Undo the answer" not in text_of(browser.get(page))  # that is another visit
+    monkeypatch.undo()
+    undone(browser, waits, browser.get(page))
+    assert bond(waits) == {TEA, SHORT}
+    assert "Undo" not in text_of(browser.get(page)).partition("? shows the keys")[0]
 
 
 def test_several_acts_are_taken_back_one_after_the_other_and_put_back(browser: Browser, waits: Asking) -> None:
@@ -153,7 +146,7 @@ def test_several_acts_are_taken_back_one_after_the_other_and_put_back(browser: B
     act(browser, waits, "today/answer", verdict="accept", number=first)
     done = act(browser, waits, "today/answer", verdict="decline", number=second)
     for waiting in ([second], [first, second]):
-        done = undone(browser, waits, done, "today/undo")
+        done = undone(browser, waits, done)
         assert numbers(waits) == waiting
     assert "Undo" not in text_of(done).partition("Put it back")[2][:40]
     assert bond(waits) == {TEA, SHORT}
@@ -163,7 +156,7 @@ def test_what_is_written_in_ones_own_words_is_one_undo(browser: Browser, waits: 
     (number,) = (one.number for one in waits(proposals).proposals if one.new == COFFEE)
     done = act(browser, waits, "today/rewrite", number=number, text=OWN)
     assert (bond(waits), len(numbers(waits))) == ({OWN, SHORT}, 1)
-    undone(browser, waits, done, "today/undo")
+    undone(browser, waits, done)
     assert (bond(waits), len(numbers(waits))) == ({TEA, SHORT}, 2)
     act(browser, waits, "today/rewrite", number=number, text=COFFEE)  # that is what was proposed
     assert bond(waits) == {COFFEE, SHORT}
@@ -190,7 +183,7 @@ def test_a_question_is_answered_or_not_important_and_comes_back(browser: Browser
     assert "It could not answer · 2" in today(browser, ask)
     done = act(browser, ask, "today/dismiss", question="Who approves refunds?")
     assert "Who approves refunds?" not in today(browser, ask)
-    undone(browser, ask, done, "today/dismiss")
+    undone(browser, ask, done)
     assert "Who approves refunds?" in today(browser, ask)
     act(browser, ask, "today/note", question="Who approves refunds?", text="Lotte does")
     assert ask(gaps).total == 1
