@@ -1,7 +1,6 @@
-"""The settings in a real browser before a real daemon: the model, the budget, what asks, Claude Code."""
+"""The settings in a real browser before a real daemon: the model, the budget, what asks."""
 
 import json
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page
@@ -11,19 +10,6 @@ from tests.journeys.test_window import went_to, window
 from tests.support.browser import axe
 from tests.support.scripted_model import Reply, ScriptedModel, in_turn
 from tests.support.serving import Home
-
-# As Claude Code does it: what it was told of a plugin is in its settings.
-CLAUDE = """\
-#!/bin/sh
-own="$HOME/.claude"; mkdir -p "$own"
-case "$*" in
-"plugin marketplace add "*) printf %s "$4" > "$own/added" ;;
-"plugin install "*) printf '{"enabledPlugins": {"dreamd@dreamd": true},
-  "extraKnownMarketplaces": {"dreamd": {"source": {"path": "%s"}}}}' "$(cat "$own/added")" > "$own/settings.json" ;;
-"mcp get "*) echo "  Status: Connected" ;;
-*) rm -f "$own/settings.json" ;;
-esac
-"""
 
 
 def in_force(home: Home, workspace: Workspace, key: str) -> object:
@@ -69,35 +55,3 @@ def test_the_model_the_budget_and_what_asks_are_changed_in_two_clicks_each(home:
             said(page, "is “name: openai/gpt-4o-mini”")
             assert in_force(home, workspace, "model.name") == "openai/gpt-4o-mini"
             assert model.count == 1
-
-
-@pytest.mark.full
-def test_claude_code_is_connected_in_two_clicks_and_taken_out_again(home: Home) -> None:
-    workspace = home.workspace()
-    home.with_port()
-    program, settings = home.folder / ".local/bin/claude", home.folder / ".claude/settings.json"
-    program.parent.mkdir(parents=True)
-    program.write_text(CLAUDE)
-    program.chmod(0o755)
-    with home.serving(), window(home, workspace) as seen:
-        page = seen.page
-        went_to(page, "Settings")
-        plugin = Path(home.environment()["XDG_DATA_HOME"]) / "dreamd/agents/claude-code"
-        page.get_by_text(f"run: claude plugin marketplace add {plugin}").wait_for()
-        page.get_by_role("button", name="Connect Claude Code").click()
-        said(page, "Claude Code is connected: its next session begins with what is remembered.")
-        assert json.loads(settings.read_text())["enabledPlugins"] == {"dreamd@dreamd": True}
-        assert (plugin / "plugin/.mcp.json").exists()
-        assert home.dreamd("connect", "claude-code", "--dry-run").out.startswith("Claude Code: nothing to change")
-        undo = page.get_by_role("button", name="Undo")
-        page.get_by_role("button", name="Does Claude Code reach it?").click()
-        said(page, "Claude Code: it reaches this memory.")
-        page.get_by_text("the server answers in").wait_for()
-        page.get_by_role("button", name="Disconnect Claude Code").click()
-        said(page, "Claude Code is not connected any more.")
-        assert settings.exists() is False
-        undo.click()
-        said(page, "Claude Code is connected")
-        undo.click()
-        said(page, "Claude Code is not connected any more.")
-        assert (settings.exists(), plugin.exists()) == (False, False)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from html import unescape
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import urlencode, urlsplit
 
 from daemon.http.logins import Logins
 from daemon.pages.views import PAGES
@@ -23,8 +23,6 @@ from tests.daemon.pages.parsed import Parsed
 from tests.support.browser import Seen, browser_page
 
 HTMX = {"HX-Request": "true"}
-# A table sorts by each column in each part of it: a few of these ways are enough.
-_MOST_SORTED = 6
 EVERY = tuple(PAGES)
 
 
@@ -106,7 +104,7 @@ def followed(
 ) -> Iterator[tuple[str, Answer]]:
     """Each address with its page, every page's own one first; `most` of a page. Links are followed to these pages."""
     waiting = deque(f"/w/{name}/{page}" for page in EVERY)
-    known, counts = set(waiting), Counter[tuple[str, bool]]()
+    known, counts = set(waiting), Counter[str]()
     while waiting:
         address = waiting.popleft()
         answer = browser.get(address)
@@ -114,11 +112,10 @@ def followed(
         for found in Parsed(answer.body.decode()).addresses:
             bare = found.partition("#")[0]
             page = bare.split("/")[3].partition("?")[0]
-            kind = (page, "sort" in dict(parse_qsl(urlsplit(bare).query)))
-            if bare in known or page not in pages or counts[kind] >= (_MOST_SORTED if kind[1] else most):
+            if bare in known or page not in pages or counts[page] >= most:
                 continue
             known.add(bare)
-            counts[kind] += 1
+            counts[page] += 1
             waiting.append(bare)
 
 

@@ -159,11 +159,15 @@ def test_the_owner_says_which_crystal_holds_and_takes_it_back(browser: Browser, 
     assert superseded() == [False, False]
     assert "Both hold, as you said" in text_of(browser.get(f"/w/{ask.name}/crystal?id={OLD.id}"))
     assert browser.act(path, both, {}).status == 409
-    names = f"{OLD.id[:12]} and {NEW.id[:12]}"
-    assert ask.ledger[:2] == [
+    by_words = browser.act(path, {"older": OLD.id, "newer": NEW.text}, HTMX)
+    assert ("Only the later one holds now" in text_of(by_words), superseded()) == (True, [True, False])
+    assert ask.ledger[:3] == [
+        ("crystal: supersede", f"superseded: {OLD.id[:12]} by one named by its words", "done"),
         ("crystal: supersede", "", "NOTHING_TO_DO"),
-        ("crystal: supersede", f"both hold: {names}", "done"),
+        ("crystal: supersede", f"both hold: {OLD.id[:12]} and {NEW.id[:12]}", "done"),
     ]
+    undone(browser, ask, by_words)
+    assert superseded() == [False, False]
 
 
 def test_a_memory_of_a_session_is_hidden_brought_back_promoted_and_restored(browser: Browser, ask: Asking) -> None:

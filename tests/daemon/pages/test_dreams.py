@@ -83,20 +83,6 @@ def test_the_picture_has_what_the_figures_have_and_each_day_leads_somewhere(brow
     assert text_of(answer).count("30 days: from ") >= 1
 
 
-@pytest.mark.parametrize("days", [1, 2, 7, 30, 92, 365, 1_100])
-def test_it_can_be_drawn_over_any_time(browser: Browser, lived: Asking, days: int) -> None:
-    answer = page(browser, lived, f"dreams?days={days}")
-    life = page(browser, lived, f"dreams.json?days={days}").json["life"]
-    assert ('<svg class="plot"' in answer.body.decode()) is bool(life["spans"])
-    assert len(answer.body) < 120_000
-
-
-def test_before_the_first_dream_there_is_no_picture(browser: Browser, name: str) -> None:
-    answer = browser.get(f"/w/{name}/dreams")
-    assert "<svg" not in main_of(answer)
-    assert "Nothing has happened yet." in text_of(answer)
-
-
 COUNTS = st.integers(0, 40)
 SPANS = st.builds(
     Span,
@@ -338,18 +324,6 @@ def counts_of(browser: Browser, ask: Asking) -> dict[str, int]:
 
 def without_ids(sections: list[dict[str, list[dict[str, str]]]]) -> list[dict[str, object]]:
     return [{**one, "id": ""} for section in sections for one in section["lines"]]
-
-
-def test_a_restore_is_undone_by_its_lines_once_more_was_written(browser: Browser, ask: Asking) -> None:
-    for note in (TEA, SHORT):
-        ask(working_memory_note, note)
-        act(browser, ask, "dreams/dream")
-    done = act(browser, ask, "dreams/restore", at(browser, ask, "dreams"), version=1)
-    written = ChangeOfLine(action=LineAction.ADD, section=SectionName.BOND, text="Ada has a parrot")
-    ask(change_lines, changes=(written,))
-    back = undone(browser, ask, done)
-    assert "Undone: all is as it was before." in text_of(back)
-    assert all(one in ask.document for one in (TEA, SHORT, "Ada has a parrot"))
 
 
 def test_what_a_dream_changed_is_taken_back_whatever_came_later(browser: Browser, ask: Asking) -> None:

@@ -17,7 +17,7 @@ from daemon.workspace.stores import utc_now
 from state.crystals.crystal import Crystal, Origin
 from state.stores.database.moments import to_text
 from tests.daemon.http.running import Running
-from tests.daemon.pages.browser import HTMX, Browser, fields_of, text_of
+from tests.daemon.pages.browser import Browser, text_of
 from tests.daemon.pages.conftest import Asking
 from tests.daemon.pages.lives import ASKING, HOSTILE, dreamt, live
 from tests.daemon.pages.parsed import Parsed
@@ -148,26 +148,6 @@ def test_a_search_shows_a_line_of_the_file_once_and_first(browser: Browser, full
     assert not re.search(r"\d\.\d\d\d", text)
 
 
-def test_one_says_by_its_words_which_memory_holds_now_and_no_word_is_in_the_ledger(
-    browser: Browser, name: str, ask: Asking
-) -> None:
-    ask(working_memory_note, "The crane is <b>yellow</b>")
-    ask(working_memory_note, "The crane is green")
-    ask(memory_search, "crane")  # which takes the notes in
-    (one,) = (each for each in ask(OPERATIONS["crystals"]).crystals if "yellow" in each.text)
-    page = browser.get(f"/w/{name}/crystal?id={one.id}")
-    (form,) = (each for each in fields_of(page, f"/w/{name}/crystal/supersede") if "newer" not in each)
-    done = browser.act(f"/w/{name}/crystal/supersede", {**form, "newer": "the crane is green"}, HTMX)
-    assert "Only the later one holds now" in text_of(done)
-    assert "What holds now in its place" in text_of(browser.get(f"/w/{name}/crystal?id={one.id}"))
-    (back,) = (
-        each for each in fields_of(done, f"/w/{name}/crystal/supersede") if each.get("newer") == "the crane is green"
-    )
-    assert browser.act(f"/w/{name}/crystal/supersede", back, HTMX).status == 200
-    assert not ask(OPERATIONS["crystal"], one.id).superseded
-    assert not [about for _, about, _ in ask.ledger if "crane" in about]
-
-
 def test_long_lists_are_shown_in_parts_each_row_once(browser: Browser, name: str, ask: Asking) -> None:
     lines = [f"Line {number:03} is long{' because of <its> words' * (number % 9)}" for number in range(450)]
     ask.write("# Notes\n" + "".join(f"\n## {n}\n\n" + "".join(f"- {one}\n" for one in lines[n::7]) for n in range(7)))
@@ -177,11 +157,15 @@ def test_long_lists_are_shown_in_parts_each_row_once(browser: Browser, name: str
         ask(working_memory_note, f"The note number {number:03} of Ada")
         ask(OPERATIONS["session_open"], session_id=f"other {number:02}", policy="bounded")
     ask(memory_search, "note")
+    with ask.served.house.open(name, lambda _: None) as access, access.write() as store:
+        for number in range(90):
+            store.ledger.skip(f"skipped-{number:02}", "interval", f"{number} new", utc_now())
     for path, row, count in (
         ("memory", r"Line \d{3} ", 450),
         ("memory?origin=scratch", r"number \d{3} of", 40),
         ("memory?start=400", r"other \d{2}<", 40),
         ("session?session_id=s", r"memory \d\d", 20),
+        ("dreams", r"dream=skipped-\d\d", 90),
     ):
         shown, more = list[str](), f"/w/{name}/{path}"
         while more:

@@ -19,7 +19,7 @@ from tests.daemon.http.house import OwnHouse
 from tests.daemon.http.running import Running
 from tests.daemon.pages.browser import HTMX, Browser, text_of, windowed
 from tests.daemon.pages.conftest import Asking
-from tests.daemon.pages.lives import ASKING, CAT, COFFEE, NEW, NOW, OLD, TEA, changed_by_a_model, live
+from tests.daemon.pages.lives import ASKING, CAT, COFFEE, NEW, OLD, TEA, changed_by_a_model, live
 from tests.daemon.pages.parsed import Parsed
 
 QUESTIONS = {"Who approves refunds?": "miss", "Why <script>alert(1)</script>?": "question"}
@@ -150,20 +150,6 @@ def test_looking_leaves_no_trace(browser: Browser, full: Asking) -> None:
     assert encode(full(OPERATIONS["crystals"])) != before[0]
     full(memory_bootstrap, receipt="HTTP")
     assert "An agent read it" in text_of(browser.get(f"/w/{full.name}/today"))
-
-
-def test_dreams_are_shown_in_parts_each_once(browser: Browser, name: str, ask: Asking) -> None:
-    with ask.served.house.open(name, lambda _: None) as access, access.write() as store:
-        for number in range(90):
-            store.ledger.skip(f"skipped-{number:02}", "interval", f"{number} new", NOW)
-    shown, more = list[str](), f"/w/{name}/dreams"
-    while more:
-        html = browser.get(more).body.decode()
-        assert len(html) < 90_000
-        shown += dict.fromkeys(re.findall(r"dream=skipped-\d\d", html))
-        found = re.search(r'class="more"><a href="([^"]+)">More<', html)
-        more = found[1].replace("&amp;", "&") if found else ""
-    assert len(shown) == len(set(shown)) == 90
 
 
 @pytest.mark.parametrize("deed", ["dream", "restore 7", "forget", "doctor"])

@@ -10,7 +10,7 @@ import pytest
 from daemon.config.settings import load
 from daemon.mcp.tools import TOOLSETS
 from tests.daemon.http.house import OwnHouse
-from tests.daemon.http.running import TOKEN, Answer
+from tests.daemon.http.running import Answer
 from tests.daemon.pages.browser import HTMX, Browser, text_of, windowed
 from tests.daemon.pages.conftest import WAYS, Asking
 from tests.support.running import Caller
@@ -131,12 +131,7 @@ def test_undo_takes_back_no_later_choice(owner: Owner) -> None:
     ("key", "value", "status", "words"),
     [
         ("dream.ask", "perhaps", 400, "'own' or 'all'; "),
-        ("limits.usd_per_day", "-1", 400, "greater than or equal to 0"),
-        ("timezone", "Atlantis", 400, "no such time zone"),
         ("model.name", "command:id", 403, "at a terminal"),
-        ("model.api_base", "http://evil.test", 403, "at a terminal"),
-        ("secrets.redact", "false", 403, "at a terminal"),
-        ("no.such", "1", 404, "has no key"),
         ("dream.ask", "own\nsecrets: {redact: false}", 403, "at a terminal"),
         ("dream.ask", HOSTILE, 400, "dream.ask is"),
         ("dream.ask", "a" * 101, 422, ""),
@@ -151,22 +146,12 @@ def test_what_is_wrong_is_said_and_nothing_is_written(
     assert owner.file.read_text() == MINE
 
 
-def test_only_a_form_of_a_page_sets_anything(owner: Owner) -> None:
-    """Neither the port's token, nor another origin, nor a tool of an agent."""
-    server, path = owner.browser.server, f"/w/{owner.name}/settings/set"
-    fields = {"key": "dream.ask", "value": "all"}
-    bearer = {"Authorization": f"Bearer {TOKEN}"}
-    stranger = Browser(server)
-    assert stranger.post(path, fields).status == 401
-    assert stranger.post(path, fields, bearer).status == 403
-    assert owner.browser.post(path, fields).status == 403
-    evil = {"Origin": "http://evil.example"}
-    assert owner.browser.post(path, {**fields, "csrf": owner.browser.csrf()}, evil).status == 403
+def test_no_operation_that_sets_is_for_programs_or_agents(owner: Owner) -> None:
     for operation in ("set_setting", "try_model", "connect_agent", "check_agent", "connections", "model_choices"):
-        at = f"/v1/workspaces/{owner.name}/{operation}"
-        assert server.ask("POST", at, fields if operation == "set_setting" else {}).status == 403
+        path = f"/v1/workspaces/{owner.name}/{operation}"
+        fields = {"key": "dream.ask", "value": "all"} if operation == "set_setting" else {}
+        assert owner.browser.server.ask("POST", path, fields).status == 403
         assert operation not in {tool.name for tools in TOOLSETS.values() for tool in tools}
-    assert owner.file.read_text() == MINE
 
 
 def test_what_is_set_elsewhere_is_shown_with_who_sets_it(owner: Owner, monkeypatch: pytest.MonkeyPatch) -> None:

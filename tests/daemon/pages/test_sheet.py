@@ -129,56 +129,37 @@ def test_of_several_lines_with_a_text_one_is_chosen(browser: Browser, wrong: Ask
     assert act(browser, wrong, "wrong/look", text="?!").status == 400
 
 
-def test_it_is_corrected_for_good_with_two_clicks_beside_the_memory(served: Running, wrong: Asking) -> None:
-    id_ = line(wrong, OFFICE)
+def test_a_line_is_put_right_taken_back_and_erased_beside_the_memory(served: Running, wrong: Asking) -> None:
     with looking(served) as seen:
         page = seen.page
-        page.goto(f"/w/{wrong.name}/line?id={id_}")
-        page.get_by_role("link", name="Wrong…").click()
-        page.locator("#beside").get_by_role("button", name="Put it right").wait_for()
-        assert axe(seen) == []
-        page.fill("#right-is", RIGHT)
-        page.get_by_role("button", name="Put it right").click()
-        page.locator("#said", has_text="Put right in 2 places").wait_for()
-        assert page.locator("#beside > *").count() == 0
-        assert (OFFICE in wrong.document, TRUE in wrong.document) == (False, True)
-        page.locator("#said").get_by_role("button", name="Undo").click()
-        page.locator("#said", has_text="Undone").wait_for()
-        assert (OFFICE in wrong.document, RIGHT in wrong.document) == (True, False)
-        assert_quiet(seen)
-
-
-def test_a_person_is_forgotten_with_two_clicks_and_the_second_look_is_at_everything(
-    served: Running, wrong: Asking
-) -> None:
-    with looking(served) as seen:
-        page = seen.page
-        page.goto(f"/w/{wrong.name}/wrong")
-        page.fill("#text", "Mara")
-        page.get_by_role("button", name="Erase every trace…").click()
-        page.get_by_role("heading", name="What goes").wait_for()
-        assert axe(seen) == []
-        assert page.locator("#erase li").count() == 2
-        page.get_by_role("button", name="Erase every trace", exact=True).click()
-        page.locator("#said", has_text="nothing of it is left").wait_for()
-        assert "Mara" not in wrong.document
-        assert [url for url in seen.requests if "Mara" in url] == []
-        assert_quiet(seen)
-
-
-def test_what_a_line_says_is_erased_beside_the_memory(served: Running, wrong: Asking) -> None:
-    with looking(served) as seen:
-        page = seen.page
+        beside, said = page.locator("#beside"), page.locator("#said")
         page.goto(f"/w/{wrong.name}/memory")
         page.get_by_role("link", name=OFFICE).first.click()
-        page.get_by_role("link", name="Forget…").click()
-        page.locator("#beside").get_by_role("button", name="Erase every trace…").click()
-        page.locator("#beside").get_by_role("heading", name="What goes").wait_for()
-        assert OFFICE in wrong.document
-        page.locator("#beside").get_by_role("button", name="Erase every trace", exact=True).click()
-        page.locator("#said", has_text="nothing of it is left").wait_for()
-        page.locator("#beside").get_by_role("heading", name="Receipt").wait_for()
+        beside.get_by_role("link", name="Wrong…").click()
+        beside.get_by_role("button", name="Put it right").wait_for()
+        assert (page.evaluate("document.activeElement.id"), axe(seen)) == ("right-is", [])
+        page.fill("#right-is", RIGHT)
+        page.get_by_role("button", name="Put it right").click()
+        said.get_by_text("Put right in 2 places").wait_for()
+        assert page.locator("#beside > *").count() == 0
+        assert (OFFICE in wrong.document, TRUE in wrong.document) == (False, True)
+        page.reload()
+        said.get_by_role("button", name="Undo the correction").click()
+        said.get_by_text("Undone").wait_for()
+        assert (OFFICE in wrong.document, RIGHT in wrong.document) == (True, False)
+        page.get_by_role("link", name=OFFICE).first.click()
+        beside.get_by_role("link", name="Forget…").click()
+        beside.get_by_role("button", name="Erase every trace…").click()
+        beside.get_by_role("heading", name="What goes").wait_for()
+        assert (OFFICE in wrong.document, axe(seen)) == (True, [])
+        beside.get_by_role("button", name="Erase every trace", exact=True).click()
+        said.get_by_text("nothing of it is left").wait_for()
+        beside.get_by_role("heading", name="Receipt").wait_for()
         assert OFFICE not in wrong.document
+        assert [url for url in seen.requests if "Mara" in url] == []
+        page.emulate_media(media="print")
+        assert page.get_by_role("heading", name="MEMORY.md").bounding_box()["width"] > 60  # type: ignore[index]
+        assert page.locator(".workspace").is_visible()
         assert_quiet(seen)
 
 
