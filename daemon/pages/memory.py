@@ -13,7 +13,6 @@ from daemon.api.operations.search import memory_why
 from daemon.api.operations.sessions import session_list
 from daemon.dream.standing import Line, SectionLines, StandingLines
 from daemon.journal.crystal import Evidence
-from daemon.journal.story import FormerValue, LineStory
 from daemon.pages.found import Chosen, found
 from daemon.pages.page import UNDO, Act, Ask, Beside, Cursor, Day, Done, Page, Start, undo_of
 from daemon.pages.templates import day, mark
@@ -180,17 +179,6 @@ MEMORY = Page("memory", "Memory", _memory, acts=_EDITING, live=True, own_query=M
 
 # ------------------------------------------------------------------------------------------------ one line
 
-# Dots are drawn on so wide a line, the last ones only, and not nearer to each other than their labels are long.
-_WIDTH, _MOST_DOTS, _APART = 320, 5, 66
-
-
-@dataclass(frozen=True, slots=True)
-class Dot:
-    """A value of a line as it is drawn, `x` from the left."""
-
-    x: int
-    value: FormerValue
-
 
 def _line(
     ask: Ask,
@@ -214,7 +202,6 @@ def _line(
         "notes": _notes(story.evidence) if story else [],
         "owners": story is None or (story.writing is not None and story.writing.cause in OWNERS_EDITS),
         "proposal": next((one for one in waiting if line is not None and one.number == line.proposed), None),
-        "dots": _dots(story),
         "changes": [(one, it) for one in story.entries if (it := shown(one))] if story else [],
         "causes_of_owner": OWNERS,
     }
@@ -244,19 +231,6 @@ def _notes(evidence: Sequence[Evidence]) -> list[Evidence]:
     derived_from = {parent for piece in evidence for parent in piece.parents}
     said = [one for one in evidence if one.at is not None and one.id not in derived_from]
     return sorted(said, key=lambda one: str(one.at), reverse=True)
-
-
-def _dots(story: LineStory | None) -> list[Dot]:
-    """Return the last values in the order of time, and as far from each other as time allows."""
-    values = story.values[-_MOST_DOTS:] if story else ()
-    if not values:
-        return []
-    room, span = _WIDTH - _APART * (len(values) - 1), max(values[-1].at - values[0].at, timedelta(seconds=1))
-    shares = ((one.at - values[0].at) / span for one in values)
-    return [
-        Dot(int(_APART * place + room * share), one)
-        for place, (one, share) in enumerate(zip(values, shares, strict=True))
-    ]
 
 
 LINE = Page("line", "Line", _line, under="memory")

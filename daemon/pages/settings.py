@@ -76,7 +76,8 @@ def _settings(ask: Ask) -> Mapping[str, object]:
     ask(connections)
     ask(choices)
     groups = {title: [_setting(by_key[key], label) for key, label in rows.items()] for title, rows in GROUPS.items()}
-    return {"model": _setting(by_key[_MODEL], "The model"), "no_model": NO_MODEL, "groups": groups}
+    nothing = dict.fromkeys(("tried", "checked", "doctor"))  # which acts show
+    return {**nothing, "model": _setting(by_key[_MODEL], "The model"), "no_model": NO_MODEL, "groups": groups}
 
 
 def _setting(entry: ConfigEntry, label: str) -> Setting:

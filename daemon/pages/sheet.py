@@ -27,6 +27,10 @@ Right = Annotated[str, Field(max_length=LINE_CHARACTERS)]
 Ids = Annotated[tuple[str, ...], Field(max_length=max(MAX_KEPT, MOST_PLACES))]
 
 
+# What acts show on the page, or a line that is asked about.
+_NOTHING = {"receipt": None, "found": None, "meant": None, "text": "", "words": False, "sentences": []}
+
+
 def _sheet(
     ask: Ask,
     line: Annotated[str, Field(pattern=rf"^(?:[Ll][0-9]{{1,9}}{_WHICH})?$")] = "",
@@ -34,9 +38,9 @@ def _sheet(
 ) -> Beside:
     """Read where it says what a line or a crystal says, or one sentence of it."""
     if name := line or crystal:
-        return _found(ask, name)
+        return _NOTHING | _found(ask, name)
     ask(forgotten, limit=_FORGOTTEN)
-    return {}
+    return _NOTHING
 
 
 def _found(ask: Ask, name: str) -> dict[str, object]:
@@ -56,7 +60,7 @@ def _look(ask: Ask, text: Text, words: bool = False) -> Done:
         if not (meant := _lines_with(ask, text)):
             raise
         found = {"meant": meant, "text": text}
-    return Done("", replies=found | {"sentences": [], "words": words})
+    return Done("", replies={**found, "sentences": [], "words": words})
 
 
 def _lines_with(ask: Ask, text: str) -> list[Line]:

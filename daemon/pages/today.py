@@ -21,7 +21,6 @@ from daemon.api.operations.memory import ChangeOfLine, change_lines, history, li
 from daemon.api.operations.notes import working_memory_note
 from daemon.api.operations.signals import dismiss_question, gaps
 from daemon.dream.proposals import Answered
-from daemon.dream.standing import StandingLines
 from daemon.journal.story import Entry
 from daemon.journal.summary import Kind, is_owners, local_day, summary
 from daemon.pages.page import UNDO, Act, Ask, Beside, Done, Page, Start, Undo, undo_of
@@ -48,8 +47,10 @@ def _today(ask: Ask, number: Start = 0) -> Beside:
     since = _since(versions, ask.looked)
     entries = _by_dreams(ask(changes, limit=4 * _CHANGES, since=since)) if versions else []
     waiting = [one for one in ask(proposals).proposals if one.number >= number]
-    asked = ask(gaps, limit=_QUESTIONS + 1, sort="times").gaps
-    standing = ask(lines, section=SectionName.GAPS)
+    asked, standing = ask(gaps, limit=_QUESTIONS, sort="times"), ask(lines, section=SectionName.GAPS)
+    # Those that stand in MEMORY.md have a line.
+    questions = [(line.text, line.id, 0) for one in standing.sections for line in one.lines if line.id]
+    questions += [(one.question, "", one.times) for one in asked.gaps]
     news = [one for one in versions if one.number > since]
     return {
         "verdict": verdict(status),
@@ -62,9 +63,8 @@ def _today(ask: Ask, number: Start = 0) -> Beside:
         "failed": runs[0] if runs and summary(runs[0]).kind == Kind.FAILED else None,
         "waiting": waiting[:_WAITING],
         "wait": waiting[_WAITING:],
-        "unanswered": _unanswered(standing),
-        "asked": asked[:_QUESTIONS],
-        "more_asked": ask.replies["gaps"].total - len(asked[:_QUESTIONS]),  # type: ignore[attr-defined]
+        "questions": questions,
+        "unanswered": len(questions) + asked.total - len(asked.gaps),
         "line_count": standing.count,
     }
 
@@ -81,18 +81,14 @@ def _since(versions: list[Version], looked: int | None) -> int:
 def _when(news: list[Version], ask: Ask) -> str:
     """Say when what is new happened."""
     at, now = news[0].at, ask.now
+    day = "Today" if at.date() == now.date() else f"On {local_day(at, now)}"
     if len(news) > 1:
-        day = "Today" if at.date() == now.date() else f"On {local_day(at, now)}"
-        when = day if ask.looked is None or ask.looked >= news[0].number else "Since you looked last"
-        return f"{when}, in {counted(len(news), 'dream')},"
+        is_visit = ask.looked is not None and ask.looked < news[0].number
+        return f"{'Since you looked last' if is_visit else day}, in {counted(len(news), 'dream')},"
     tonight = now.replace(hour=_MORNING, minute=0)
     if now.hour < _EVENING and tonight - timedelta(hours=24 + _MORNING - _EVENING) <= at < tonight:
         return "Last night"
-    if at.date() == now.date():
-        return f"Today at {at:%H:%M}"
-    if at.date() == (now - timedelta(days=1)).date():
-        return f"Yesterday at {at:%H:%M}"
-    return f"On {local_day(at, now)}"
+    return f"{day} at {at:%H:%M}"
 
 
 def _counts(news: list[Version]) -> Mapping[str, float]:
@@ -118,11 +114,6 @@ def _first_day(status: Status) -> Mapping[str, bool]:
         "dream": status.last_dream is not None and status.version > 0,
     }
     return {} if all(steps.values()) else steps
-
-
-def _unanswered(standing: StandingLines) -> list[object]:
-    """Return the open questions that stand in MEMORY.md."""
-    return [line for one in standing.sections for line in one.lines if line.id]
 
 
 def _frame(ask: Ask, shown: str = "") -> Beside:  # noqa: ARG001 - for the template
@@ -185,7 +176,7 @@ def _word_beside(one: Entry, did: str) -> str:
 
 Chosen = Annotated[Numbers, Field(min_length=1)]
 Words = Annotated[str, Field(min_length=1, max_length=16_384)]
-_DISMISSED = "Not important: it is not shown any more."
+LineId = Annotated[str, Field(pattern=r"^(L\d{1,9})?$")]
 
 
 def _dream(ask: Ask) -> Done:
@@ -242,9 +233,7 @@ def _own_words(one: ProposedChange, text: str) -> list[ChangeOfLine]:
     ]
 
 
-def _note(
-    ask: Ask, text: Words, question: str = "", line: Annotated[str, Field(pattern=r"^(L\d{1,9})?$")] = ""
-) -> Done:
+def _note(ask: Ask, text: Words, question: str = "", line: LineId = "") -> Done:
     """Note something; of an open question, the answer: then it is asked no more."""
     asked = re.sub(r"[\s?？؟]+$", "", question)
     ask(working_memory_note, f"{asked}: {text}" if asked else text, replaces=line)
@@ -253,21 +242,16 @@ def _note(
     return Done("Noted. Your agent reads it from its next start on, and the next dream takes it in.", "a note")
 
 
-def _dismiss(ask: Ask, question: Words, undo: Literal["true", "false"] = "false") -> Done:
-    """Close an open question that is not important, or open it again."""
-    if undo == "true":
-        ask(dismiss_question, question, undo=True)
-        return Done("It is asked again.", "a question", undo=Undo("dismiss", {"question": question}))
-    ask(dismiss_question, question)
-    back = Undo("dismiss", {"question": question, "undo": "true"}, what="the question")
-    return Done(_DISMISSED, "a question", undo=back)
-
-
-def _dismiss_line(ask: Ask, id: Annotated[str, Field(pattern=r"^L\d{1,9}$")], expected: Words) -> Done:
-    """Delete a question that stands in MEMORY.md."""
-    gone = ChangeOfLine(action=LineAction.DELETE, line=id, expected=expected)
-    done = ask(change_lines, changes=(gone,))
-    return Done(_DISMISSED, f"delete {id}", done.version, undo_of(done.version, "the question"))
+def _dismiss(ask: Ask, question: Words, line: LineId = "", undo: bool = False) -> Done:
+    """Close an open question that is not important, or open it again; one that stands in a line is deleted."""
+    said = "Not important: it is not shown any more."
+    if line:
+        gone = ChangeOfLine(action=LineAction.DELETE, line=line, expected=question)
+        version = ask(change_lines, changes=(gone,)).version
+        return Done(said, f"delete {line}", version, undo_of(version, "the question"))
+    ask(dismiss_question, question, undo=undo)
+    back = {"question": question} if undo else {"question": question, "undo": "true"}
+    return Done("It is asked again." if undo else said, "a question", undo=Undo("dismiss", back, what="the question"))
 
 
 def _listed(numbers: Numbers) -> str:
@@ -276,14 +260,12 @@ def _listed(numbers: Numbers) -> str:
 
 
 DREAM = Act(_dream, "dream", long=True)
-ANSWER = Act(_answer, "answer", long=True)
 _ACTS = (
     DREAM,
-    ANSWER,
+    Act(_answer, "answer", long=True),
     Act(_rewrite, "rewrite", long=True),
     Act(_note, "note"),
-    Act(_dismiss, "dismiss"),
-    Act(_dismiss_line, "dismiss_line", long=True),
+    Act(_dismiss, "dismiss", long=True),
     UNDO,
 )
 TODAY = Page("today", "Today", _today, acts=_ACTS, live=True)

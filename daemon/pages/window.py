@@ -339,13 +339,9 @@ def _from(_: object, start: Start = 0) -> None:
     """Take the place in the list of workspaces from which on they are shown."""
 
 
-def _found_page(name: str) -> Page | None:
-    return PAGES.get(name)
-
-
 def _named_page(request: Request) -> tuple[str, Page]:
     """Return the workspace and the page. Raise NotFoundError."""
-    found = _found_page(str(request.path_params["page"]).removesuffix(".json"))
+    found = PAGES.get(str(request.path_params["page"]).removesuffix(".json"))
     if found is None:
         raise NotFoundError("there is no such page", f"the first one is {FIRST}")
     return str(request.path_params["workspace"]), found
@@ -464,7 +460,7 @@ def _where(request: Request, place: Place) -> tuple[Page, Sequence[tuple[str, st
     try:
         url = urlsplit(request.headers.get("hx-current-url") or request.headers.get("referer", ""))
         root, _, name = url.path.rpartition("/")
-        page = _found_page(name) if f"{root}/" == place.root else None
+        page = PAGES.get(name) if f"{root}/" == place.root else None
         return (page, fields_of(url.query.encode("ascii"), _MOST_FIELDS)) if page else None
     except (ValueError, DreamdError):  # it is no address
         return None
