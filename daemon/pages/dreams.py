@@ -60,8 +60,8 @@ def _dreams(
     cursor: Annotated[str, Field(max_length=200)] = "",
 ) -> Beside:
     """Read the picture of these days, and the runs of this kind, or of one `day` to the `last`."""
-    until = (last or day or ask.now.date()) + timedelta(days=1) if day else None
-    found = ask(dreams, limit=_RUNS, cursor=cursor, kind=kind, since=start_of_day(day), until=start_of_day(until))
+    since, until = (start_of_day(day), start_of_day((last or day) + timedelta(days=1))) if day else (None, None)
+    found = ask(dreams, limit=_RUNS, cursor=cursor, kind=kind, since=since, until=until)
     lived = ask(life, days=days)
     now = local(ask.now, ask.zone)
     return {

@@ -73,7 +73,8 @@ class Chosen(Request):
     def among(self) -> dict[str, Any]:
         """Return the filters of memories."""
         named = {"origin": self.origin, "kind": self.kind, "trust": self.trust}
-        times = {"since": start_of_day(self.since), "until": start_of_day(self.until)}
+        days = {"since": self.since, "until": self.until}
+        times = {name: start_of_day(day) if day else None for name, day in days.items()}
         return {**named, "session": self.session, "speaker": self.speaker, **times}
 
     @property

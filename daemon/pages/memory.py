@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta, tzinfo
+from datetime import date, datetime, timedelta, tzinfo
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -14,7 +14,7 @@ from daemon.api.operations.sessions import session_list
 from daemon.dream.standing import Line, SectionLines, StandingLines
 from daemon.journal.crystal import Evidence
 from daemon.pages.found import Chosen, found
-from daemon.pages.page import UNDO, Act, Ask, Beside, Cursor, Day, Done, Page, Start, undo_of
+from daemon.pages.page import UNDO, Act, Ask, Beside, Cursor, Day, Done, Page, Start, start_of_day, undo_of
 from daemon.pages.templates import day, mark
 from daemon.pages.today import shown
 from graphs.review import LineAction
@@ -71,7 +71,7 @@ def _memory(ask: Ask, **fields: Any) -> Beside:  # noqa: ANN401 - those of Memor
         return {"searches": True, **found(ask, asked)}
     then = asked.as_of if asked.as_of and asked.as_of < today else None
     if then:
-        ask(memory_as_of, _midnight(then + timedelta(days=1)), limit=_LINES, start=asked.start)
+        ask(memory_as_of, start_of_day(then + timedelta(days=1)), limit=_LINES, start=asked.start)
         shown: Beside = {"kept": lambda section: section.lines}
     else:
         shown = _now(ask, asked, today)
@@ -84,8 +84,8 @@ def _now(ask: Ask, asked: MemoryQuery, today: date) -> Beside:
     """Read the file as it is, with the sessions below it."""
     reply, zone = ask(lines, start=asked.start, limit=_LINES), ask.access.config.zone
     ask(session_list, limit=_SESSIONS, cursor=asked.sessions)
-    fresh, week = (instant(_midnight(today - timedelta(days=days)), zone) for days in (1, _WEEK_DAYS))
-    wanted = instant(_midnight(asked.changed), zone) if asked.changed else None
+    fresh, week = (instant(start_of_day(today - timedelta(days=days)), zone) for days in (1, _WEEK_DAYS))
+    wanted = instant(start_of_day(asked.changed), zone) if asked.changed else None
     ends = {one.id: one.until for section in reply.sections for one in section.lines if one.until}
     return {
         "kept": lambda section: _since(section, wanted) if wanted else section.lines,
@@ -99,11 +99,6 @@ def _now(ask: Ask, asked: MemoryQuery, today: date) -> Beside:
         },
         "places": {name.value: name.value for name in SectionName},
     }
-
-
-def _midnight(day: date) -> datetime:
-    """Return when a day begins, on the owner's clock."""
-    return datetime.combine(day, time())
 
 
 def _since(section: SectionLines, moment: datetime) -> tuple[Line, ...]:

@@ -153,9 +153,9 @@ def request_of(model: type[RequestT], fields: Iterable[tuple[str, str]]) -> Requ
     return from_query(model, dict.fromkeys(given))
 
 
-def start_of_day(day: date | None) -> datetime | None:
+def start_of_day(day: date) -> datetime:
     """Return the midnight of a day, on the owner's clock."""
-    return datetime.combine(day, time()) if day else None
+    return datetime.combine(day, time())
 
 
 # ------------------------------------------------------------------------------------------------ acts

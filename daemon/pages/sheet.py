@@ -22,13 +22,13 @@ from state.text.words import counted, normalise, repeat_key
 _FORGOTTEN = 200
 _WHICH = r"(?:\.[0-9]{1,3})?"
 _SENTENCE = re.compile(r"(?:[Ll][0-9]{1,9}|[0-9a-f]{32})\.[0-9]{1,3}")
-Text = Annotated[str, Field(min_length=1, max_length=MAX_CHARACTERS)]
+Text = Annotated[str, Field(min_length=1, max_length=MAX_CHARACTERS, pattern=r"\S")]
 Right = Annotated[str, Field(max_length=LINE_CHARACTERS)]
 Ids = Annotated[tuple[str, ...], Field(max_length=max(MAX_KEPT, MOST_PLACES))]
 
 
 # What acts show on the page, or a line that is asked about.
-_NOTHING = {"receipt": None, "found": None, "meant": None, "text": "", "words": False, "sentences": []}
+_NOTHING: dict[str, object] = {**dict.fromkeys(("receipt", "found", "meant")), "text": "", "words": False}
 
 
 def _sheet(
@@ -55,7 +55,7 @@ def _found(ask: Ask, name: str) -> dict[str, object]:
 def _look(ask: Ask, text: Text, words: bool = False) -> Done:
     """Show where it says what a text says; `words` is for its erasure."""
     try:
-        found = _found(ask, _some(text))
+        found = _found(ask, text)
     except UsageError:
         if not (meant := _lines_with(ask, text)):
             raise
@@ -87,13 +87,13 @@ def _put_right(ask: Ask, text: Text, right: Right = "", said: Text = "", ticked:
 
 
 def _trace(ask: Ask, text: Text, words: bool = False, listed: Ids = (), ticked: Ids = ()) -> Done:
-    receipt = ask(forget_text, text, words, _ids_to_keep(text, listed, ticked), dry_run=True)
+    receipt = ask(forget_text, text, words, _ids_to_keep(listed, ticked), dry_run=True)
     # The form that erases sends the text once more.
     return Done("Nothing was changed yet.", replies={"receipt": receipt, "text": text, "words": words})
 
 
 def _erase(ask: Ask, text: Text, words: bool = False, listed: Ids = (), ticked: Ids = ()) -> Done:
-    return _erased(ask(forget_text, text, words, _ids_to_keep(text, listed, ticked), confirm=True))
+    return _erased(ask(forget_text, text, words, _ids_to_keep(listed, ticked), confirm=True))
 
 
 def _finish(ask: Ask) -> Done:
@@ -107,16 +107,9 @@ def _lift(ask: Ask, text: Text) -> Done:
     return Done(said, f"receipt {receipt.digest}")
 
 
-def _ids_to_keep(text: str, listed: Ids, ticked: Ids) -> Ids:
-    """Return what stays: what was listed and is not ticked."""
-    _some(text)
+def _ids_to_keep(listed: Ids, ticked: Ids) -> Ids:
+    """Return what was listed and is not ticked."""
     return tuple(one for one in listed if one not in ticked)
-
-
-def _some(text: str) -> str:
-    if not text.strip():
-        raise UsageError("what is wrong, or to be forgotten?", "give a text, or the id of a line or a memory")
-    return text
 
 
 def _erased(receipt: Receipt) -> Done:

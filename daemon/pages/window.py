@@ -182,10 +182,11 @@ class _Handlers:
 
     async def static(self, request: Request) -> Response:
         """Answer with a file of `static/`, which never changes under its address."""
-        found = static_files().get(str(request.path_params["name"]))
-        if found is None:
+        name = str(request.path_params["name"])
+        if (found := static_files().get(name)) is None:
             raise NotFoundError("there is no such file")
-        return Response(found.content, media_type=found.kind, headers={"Cache-Control": _A_YEAR})
+        kind = _KINDS[name[name.rindex(".") :]]
+        return Response(found, media_type=kind, headers={"Cache-Control": _A_YEAR})
 
     async def home(self, request: Request) -> Response:
         """Answer with every workspace in one table."""
@@ -498,25 +499,15 @@ def _json(replies: Mapping[str, Any]) -> Response:
     return Response(f"{{{text}}}", media_type="application/json")
 
 
-class StaticFile(NamedTuple):
-    """A script, style or drawing that pages load: its bytes and what they are."""
-
-    content: bytes
-    kind: str
-
-
 @cache
-def static_files() -> Mapping[str, StaticFile]:
-    """Return the files by name."""
-    return {
-        entry.name: StaticFile(entry.read_bytes(), kind)
-        for entry in files("daemon.pages").joinpath("static").iterdir()
-        if (kind := _KINDS.get(entry.name[entry.name.rfind(".") :])) is not None
-    }
+def static_files() -> Mapping[str, bytes]:
+    """Return the scripts, the style and the drawings that pages load, by name."""
+    every = files("daemon.pages").joinpath("static").iterdir()
+    return {one.name: one.read_bytes() for one in every if one.name.endswith(tuple(_KINDS))}
 
 
 @cache
 def static_address() -> str:
     """Return where they are: a new place whenever one of them has changed, so that a browser keeps none too long."""
-    whole = sha256(b"".join(one.content for _, one in sorted(static_files().items())))
+    whole = sha256(b"".join(content for _, content in sorted(static_files().items())))
     return f"{STATIC_PATH}{whole.hexdigest()[:12]}/"

@@ -120,6 +120,7 @@
     event.preventDefault();
     openPalette();
   });
+  document.addEventListener("click", ({ target }) => { if (target.closest("#beside > .close")) escape(); });
   // What was chosen is done on the page below.
   $("found")?.addEventListener("click", (event) => {
     if (event.target.closest(".found-one")) setTimeout(() => $("palette").close());
@@ -141,13 +142,14 @@
     look();
   }
 
-  // It is asked for every second, for something small that changes nothing.
+  // It is asked for something small that changes nothing.
+  async function isThere() {
+    try { return (await fetch($("icon").href, { cache: "no-store" })).ok; } catch { return false; }
+  }
+
   async function look() {
-    try {
-      const answer = await fetch(document.querySelector('link[rel="icon"]').href, { cache: "no-store" });
-      if (answer.ok) return back();
-    } catch { /* it is still gone */ }
-    setTimeout(look, 1000);
+    if (await isThere()) back();
+    else setTimeout(look, 1000);
   }
 
   async function back() {
@@ -175,43 +177,16 @@
     tellHeld();
   }
 
-  for (const name of ["htmx:sse:error", "htmx:sse:close"]) document.addEventListener(name, () => setTimeout(check, 300));
+  for (const name of ["htmx:sse:error", "htmx:sse:close"]) document.addEventListener(name, () => setTimeout(async () => { if (!await isThere()) gone(); }, 300));
   document.addEventListener("htmx:error", (event) => {
     const form = event.detail?.ctx?.sourceElement;
     if (!event.detail?.ctx?.response) { if (form?.matches?.("form[method=post]")) hold(form); gone(); }
   });
 
-  async function check() {
-    try { await fetch(document.querySelector('link[rel="icon"]').href, { cache: "no-store" }); } catch { gone(); }
-  }
-
   // ------------------------------------------------------------------------------------------------ after each answer
-
-  // What stands beside the page can be closed without a keyboard too.
-  function closable() {
-    const beside = $("beside");
-    if (!beside?.firstElementChild || beside.querySelector(":scope > .close")) return;
-    const close = document.createElement("button");
-    close.className = "close";
-    close.textContent = "Close";
-    close.addEventListener("click", escape);
-    beside.prepend(close);
-  }
-
-  // The tab says what waits, and its picture how it stands.
-  function tellTab() {
-    const bar = document.querySelector("#frame .bar-top");
-    if (!bar) return;
-    if (document.querySelector("nav a[aria-current]")) document.title = $("tab").textContent.trim();
-    const icon = document.querySelector('link[rel="icon"]');
-    const wanted = icon.href.replace(/[^/]*$/, `${bar.dataset.icon}.svg`);
-    if (icon.href !== wanted) icon.href = wanted;
-  }
 
   // What was pressed is gone after it was done: the next one has its place; or what came back, when that was undone.
   document.addEventListener("htmx:after:swap", (event) => {
-    closable();
-    tellTab();
     // What was sent is said: a form that stays is empty again.
     const { sourceElement: form, response } = event.detail.ctx;
     if (form?.matches("form:has(textarea)") && response?.status < 300) form.reset();
@@ -224,9 +199,6 @@
       go(Math.min(place, found.length - 1));
     }
   });
-
-  // Of a row that is wider than the screen one sees where one is.
-  document.querySelector("nav a[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 })();
 
 // Memory: what is typed into the field of the search filters the lines that are shown; the slider chooses a day.
