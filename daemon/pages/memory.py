@@ -21,7 +21,7 @@ from graphs.review import LineAction
 from state.changes.values import Span
 from state.document.sections import SectionName
 from state.dream import OWNERS, OWNERS_EDITS
-from state.errors import ConflictError, NotFoundError, RejectedError
+from state.errors import NotFoundError
 from state.stores.history.lineage import Version
 from state.zone import instant, local
 
@@ -143,25 +143,9 @@ def _came(versions: Sequence[Version]) -> str:
     return ", ".join(f"{count} {word}" for count, word in sums if count) or "saved"
 
 
-def _already(ask: Ask, one: ChangeOfLine) -> str | None:
-    """Say that a line is already as it was to be: what is pressed twice is no error. None if it is not."""
-    line = _standing(ask(lines), one.line, "")[1] if one.line else None
-    if line is None:
-        return "It is gone already." if one.line and one.action is LineAction.DELETE else None
-    match one.action:
-        case LineAction.PIN | LineAction.UNPIN if line.pinned is (one.action is LineAction.PIN):
-            return "It is pinned already." if line.pinned else "It is not pinned any more."
-    return None
-
-
 def _change_line(ask: Ask, **fields: Any) -> Done:  # noqa: ANN401 - the fields of ChangeOfLine
     one = ChangeOfLine(**fields)
-    try:
-        done = ask(change_lines, changes=(one,))
-    except (ConflictError, RejectedError):
-        if (already := _already(ask, one)) is None:
-            raise
-        return Done(already, f"{one.action.value} {one.line}")
+    done = ask(change_lines, changes=(one,))
     also = "; the file was saved in the same moment, and holds both" if done.merged else ""
     said = f"{_CHANGED[one.action]}. MEMORY.md is at version {done.version}{also}."
     return Done(

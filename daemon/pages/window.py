@@ -37,6 +37,7 @@ from daemon.pages.page import CSRF, UNDOES, Ask, Done, Page, Start, Undo, carry_
 from daemon.pages.templates import rendered
 from daemon.pages.today import FRAME
 from daemon.pages.views import FIRST, NAVIGATION, PAGES
+from daemon.workspace.status import Verdict, verdict
 from daemon.workspace.stores import utc_now
 from state.codec import encode
 from state.dream import Reason
@@ -101,10 +102,10 @@ class Place:
 
 
 class Deed(NamedTuple):
-    """What a person did and can take back: when, what it was about, and how."""
+    """What a person did and can take back: when, with which form, and how."""
 
     at: datetime
-    about: str
+    form: tuple[object, ...]
     undo: Undo
 
 
@@ -241,12 +242,17 @@ class _Handlers:
         place, whose = replace(self._place(request, name), pulse=""), (session.digest, name)
 
         def made() -> tuple[Done, str, str]:
-            form = request_of(act.form, fields)
+            form, sent = request_of(act.form, fields), (page, act, *fields)
             with self._api.open(name, lambda _: None) as access:
                 ask = Ask(access, local(utc_now(), place.zone), place.zone, undo=self._last_undo(whose))
-                done = carry_out(ask, page.name, act, form, session)
+                try:
+                    done = carry_out(ask, page.name, act, form, session)
+                except DreamdError:
+                    if sent not in (one.form for one in self._deeds.get(whose, ())):
+                        raise
+                    done = Done("It was done already.")
                 if not act.reads:
-                    done = self._with_undo(whose, done, ask.now, undoes=(UNDOES, "true") in fields)
+                    done = self._with_undo(whose, done, sent, ask.now)
                 return done, *_page_after(request, page, Ask(access, ask.now, place.zone), place, done)
 
         done, text, address = await self._workers.run(made, name, long=act.long)
@@ -256,22 +262,21 @@ class _Handlers:
         self._said = dict([*self._said.items(), (whose, done)][-MOST_SESSIONS:])
         return _html("", 303, {"Location": address})
 
-    def _with_undo(self, whose: tuple[str, str], done: Done, now: datetime, *, undoes: bool) -> Done:
+    def _with_undo(self, whose: tuple[str, str], done: Done, form: tuple[object, ...], now: datetime) -> Done:
         """Remember what takes this act back. After one that took another back, offer both: it again, and the next.
 
         What changed nothing, because it was pressed twice, is taken back as the first time.
         """
         before = self._deeds.get(whose, ())
-        if undoes:
+        if (UNDOES, "true") in form:
             done = replace(done, again=done.undo, undo=before[-2].undo if len(before) > 1 else None)
             before = before[:-1]
         else:
-            first = next((one for one in reversed(before) if done.about and one.about == done.about), None)
-            if done.undo is None and first is not None:
-                before = tuple(one for one in before if one is not first)
-                done = replace(done, undo=first.undo)
+            if done.undo is None:
+                done = replace(done, undo=next((one.undo for one in before if one.form == form), None))
+            before = tuple(one for one in before if one.undo != done.undo)
             if done.undo is not None:
-                before = (*before, Deed(now, done.about, done.undo))[-_MOST_UNDOS:]
+                before = (*before, Deed(now, form, done.undo))[-_MOST_UNDOS:]
         self._deeds = dict([*self._deeds.items(), (whose, before)][-MOST_SESSIONS:])
         return done
 
@@ -479,9 +484,7 @@ def _workspaces(status: "DaemonStatus", place: Place, start: int) -> str:
 
 
 def _wants_nobody(info: "WorkspaceInfo", status: "Status | None") -> bool:
-    if info.problem is not None or status is None:
-        return info.problem is None
-    return not (status.problems or status.proposals)
+    return info.problem is None and (status is None or verdict(status) in (Verdict.WELL, Verdict.DREAMING))
 
 
 def _login_page(*, used: bool = False) -> str:
