@@ -1,4 +1,4 @@
-"""Disks that fail: any call with EIO or ENOSPC, a file system that is full, folders that may not be written."""
+"""Disks without room: a file system that is full, folders that may not be written."""
 
 import os
 import shutil
@@ -8,35 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from daemon.workspace.adoption import init_workspace
-from tests.chaos.harm import Blow, Harm
-from tests.chaos.kills import transcript
-from tests.chaos.trial import Life, Trial, demand
-from tests.support import lived
+from tests.chaos.harm import Harm
+from tests.chaos.trial import Life, Trial
 
 _SMALL = 16 * 1024**2
-
-
-def failing(trial: Trial) -> None:
-    """Any call that changes the disk fails, once or from then on; the command says so, and the next one works."""
-    root, chat = trial.workspace.root, transcript(trial)
-    words: list[tuple[str | Path, ...]] = [("restore", "1", "-w", root), ("ingest", chat, "-w", root)]
-    words += [("dream", root)] * 4
-    for _ in trial.rounds((2, 5), (1, 3)):
-        if trial.rng.random() < 0.3:
-            _failing_note(trial)
-        else:
-            command = trial.rng.choice(words)
-            trial.dreamd(*command, harm=trial.harm(str(command[0]), Blow.EIO, Blow.ENOSPC))
-    trial.dreamd("ingest", chat, "-w", root)
-
-
-def _failing_note(trial: Trial) -> None:
-    harm = trial.harm("note", Blow.EIO, Blow.ENOSPC)
-    life = trial.note(harm)
-    if life.status and harm.lasting:
-        trial.torn = True  # what was written could not be blanked either
-    elif life.status:
-        demand(trial.tried[-1] not in lived.pending(trial.workspace), f"refused, and in the log: {life}")
 
 
 def _anything(trial: Trial, harm: Harm) -> Life:

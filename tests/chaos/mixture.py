@@ -1,74 +1,91 @@
 """Everything at once: steps in an order that chance alone knows, each on what the ones before have left."""
 
 import signal
-from collections.abc import Callable  # noqa: TC003 - of a variable
+from collections.abc import Callable
+from contextlib import nullcontext
 
 from tests.chaos import owners, spoilt
-from tests.chaos.harm import NODES, Blow, Harm
+from tests.chaos.harm import NODES, NONE, Blow, Harm
 from tests.chaos.kills import transcript
-from tests.chaos.moments import Hand
-from tests.chaos.trial import Trial
+from tests.chaos.moments import editing
+from tests.chaos.trial import Trial, demand
+from tests.support import lived
 from tests.support.serving import until
 
 _DAY = 86_400.0
+_DAYS = (-3_650, -400, -20, -1, -0.1, 0.05, 1, 20, 500)
+_COMMANDS = ("restore 1", "restore 2", "ingest", "feel reward", "doctor", "init", "search kettle")
 
 
 def mixture(trial: Trial) -> None:
-    """Notes, dreams, restores, readings, edits, stops, damage and clocks, with harm in most of them."""
-    rng, root = trial.rng, trial.workspace.root
+    """Notes, dreams, commands, stops, damage and a human, with harm in most of them."""
     chat = transcript(trial)
-    hand = Hand(trial, rng)
-
-    def harmed(command: str) -> Harm:
-        kind = rng.random()
-        if kind < 0.35:
-            return Harm()
-        if kind < 0.7:
-            return trial.harm(command)
-        if kind < 0.85:
-            return trial.harm(command, Blow.EIO, Blow.ENOSPC)
-        return Harm(shift_seconds=rng.uniform(-20, 20) * _DAY)
-
-    def noted() -> None:
-        harm = harmed("note")
-        life = trial.note(harm)
-        trial.torn |= bool(life.status) and harm.lasting
-
-    def in_a_node() -> None:
-        trial.append()
-        trial.dream(Harm(Blow.KILL, rng.choice(NODES), leaving=rng.random() < 0.5))
-
-    def stopped() -> None:
-        trial.append()
-        with trial.living("dream", root, harm=trial.harm("dream", Blow.STOP)) as first:
-            until(lambda: first.is_stopped or not first.lives)
-            trial.dream()
-            first.process.send_signal(signal.SIGCONT)
-            trial.ended(first)
-
-    def served() -> None:
-        with owners.serving(trial):
-            owners.note_over(trial, trial.home.socket)
-            trial.dream()
-
-    steps: dict[Callable[[], object], int] = {
-        noted: 3,
-        lambda: trial.append(rng.randint(1, 3)): 4,
-        lambda: trial.dream(harmed("dream")): 6,
-        in_a_node: 2,
-        lambda: trial.killed_at_random("dream", root, seconds=1.5): 1,
-        lambda: trial.dreamd("restore", str(rng.randint(1, 2)), "-w", root, harm=harmed("restore")): 1,
-        lambda: trial.dreamd("ingest", chat, "-w", root, harm=harmed("ingest")): 1,
-        lambda: trial.dreamd("feel", "reward", "-w", root, harm=harmed("feel")): 1,
-        hand.edit: 2,
-        stopped: 1,
-        served: 1,
-        lambda: spoilt.vectors(trial): 1,
-        lambda: spoilt.checkpoints(trial): 1,
-    }
-    with trial.reading():
-        for step in rng.choices(list(steps), list(steps.values()), k=rng.randint(5, 10)):
-            step()
+    with trial.reading(), editing(trial) if trial.rng.random() < 0.3 else nullcontext():
+        for step in trial.rng.choices(list(_STEPS), list(_STEPS.values()), k=trial.rng.randint(5, 10)):
+            trial.append(trial.rng.randint(0, 3))
+            step(trial)
             trial.remember()
-    trial.dreamd("ingest", chat, "-w", root)
-    trial.facts = (*trial.facts, *hand.facts())
+    trial.dreamd("ingest", chat, "-w", trial.workspace.root)
+
+
+def _harmed(trial: Trial, command: str) -> Harm:
+    """Death or a failing disk at any change of it, of a dream often in its commit; a wrong clock; or nothing."""
+    rng, kind = trial.rng, trial.rng.random()
+    if kind < 0.2:
+        return NONE
+    if kind < 0.4 and command == "dream":
+        return Harm(rng.choice((Blow.KILL, Blow.TORN)), "commit", call=rng.randrange(60))
+    if kind < 0.6:
+        return trial.harm(command)
+    if kind < 0.85:
+        return trial.harm(command, Blow.EIO, Blow.ENOSPC)
+    trial.tally.faults += 1
+    return Harm(shift_seconds=rng.choice(_DAYS) * rng.uniform(0.5, 1.0) * _DAY)
+
+
+def _notes(trial: Trial) -> None:
+    harm = _harmed(trial, "note")
+    life = trial.note(harm)
+    if life.status and harm.lasting:
+        trial.torn = True  # what was written could not be blanked either
+    elif life.status > 0:
+        demand(trial.tried[-1] not in lived.pending(trial.workspace), f"refused, and in the log: {life}")
+
+
+def _dreams(trial: Trial) -> None:
+    trial.dream(_harmed(trial, "dream"))
+
+
+def _commands(trial: Trial) -> None:
+    command, *rest = trial.rng.choice(_COMMANDS).split()
+    files = [trial.folder / "chat.jsonl"] if command == "ingest" else []
+    trial.dreamd(command, *rest, *files, "-w", trial.workspace.root, harm=_harmed(trial, command))
+
+
+def _dies_in_a_node(trial: Trial) -> None:
+    trial.dream(Harm(Blow.KILL, trial.rng.choice(NODES), leaving=trial.rng.random() < 0.5))
+
+
+def _dies_at_random(trial: Trial) -> None:
+    command = trial.rng.choice(("dream", "dream", "restore 1", "doctor")).split()
+    trial.killed_at_random(*command, "-w", trial.workspace.root, seconds=1.5)
+
+
+def _is_stopped(trial: Trial) -> None:
+    with trial.living("dream", trial.workspace.root, harm=trial.harm("dream", Blow.STOP)) as first:
+        until(lambda: first.is_stopped or not first.lives)
+        trial.dream()
+        first.process.send_signal(signal.SIGCONT)
+        trial.ended(first)
+
+
+def _is_served(trial: Trial) -> None:
+    with owners.serving(trial):
+        owners.note_over(trial, trial.home.socket)
+        trial.dream()
+
+
+_STEPS: dict[Callable[[Trial], object], int] = {
+    _notes: 3, _dreams: 8, _commands: 5, _dies_in_a_node: 2, _dies_at_random: 2, _is_stopped: 1, _is_served: 1,
+    spoilt.vectors: 1, spoilt.checkpoints: 1,
+}  # fmt: skip

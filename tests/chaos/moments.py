@@ -1,4 +1,4 @@
-"""Clocks that are set, models that fail or lie, and a human who saves MEMORY.md whenever it pleases them."""
+"""Models that fail or lie, and a human who saves MEMORY.md whenever it pleases them."""
 
 import os
 import random
@@ -10,26 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from state.document.sections import SectionName
-from tests.chaos.harm import Blow, Harm
 from tests.chaos.trial import Trial, demand
 from tests.support import lived, model_characters
 from tests.support.committing import added
 from tests.support.scripted_model import Reply, Script, error
-
-_DAY = 86_400.0
-
-
-def clocks(trial: Trial) -> None:
-    """Every process has another clock: years behind, hours ahead; some are killed."""
-    rng = trial.rng
-    for _ in trial.rounds((2, 4), (1, 1)):
-        days = rng.choice((-3_650, -400, -1, -0.1, 0.05, 1, 20, 500)) * rng.uniform(0.5, 1.0)
-        shift = days * _DAY
-        trial.note(Harm(shift_seconds=shift))
-        harm = trial.harm("dream") if rng.random() < 0.5 else Harm()
-        trial.dream(Harm(harm.blow, call=harm.call, shift_seconds=shift))
-        trial.tally.faults += 1
-
 
 _REPLIES: tuple[Script | Reply, ...] = (
     model_characters.good, model_characters.good, model_characters.good,
@@ -144,20 +128,4 @@ def editing(trial: Trial) -> Iterator[Hand]:
         trial.tally.faults += len(hand.lines)
         trial.wrote(f"{len(hand.lines)} lines by hand")
     demand(not hand.wrong, f"the human: {hand.wrong}")
-
-
-def hands(trial: Trial) -> None:
-    """A human saves at random moments while dreams run and are killed: what was written stays."""
-    rng = trial.rng
-    with trial.reading(), editing(trial) as hand:
-        for _ in range(rng.randint(2, 4)):
-            trial.append(rng.randint(1, 4))
-            what = rng.random()
-            if what < 0.4:
-                trial.dream()
-            elif what < 0.7:
-                trial.dream(Harm(rng.choice((Blow.KILL, Blow.TORN)), "commit", call=rng.randrange(60)))
-            else:
-                trial.dream(trial.harm("dream"))
-            trial.remember()
     trial.facts = (*trial.facts, *hand.facts())

@@ -25,27 +25,20 @@ from tests.support.planted import LINES
 # One after the other: the quick and the slow ones in turn.
 ORDEALS: dict[str, Callable[[Trial], None]] = {
     "nodes": kills.at_nodes,
-    "changes": kills.at_changes,
     "fenced": owners.fenced,
     "mixture": mixture.mixture,
-    "commit": kills.in_the_commit,
-    "failing": disks.failing,
-    "hands": moments.hands,
     "served": owners.served,
-    "times": kills.at_random,
     "full": disks.full,
     "models": moments.models,
     "mcp": crowds.over_mcp,
-    "commands": kills.commands,
     "read-only": disks.read_only,
     "spoilt": spoilt.spoilt,
     "sessions": crowds.sessions,
-    "clocks": moments.clocks,
     "writers": crowds.writers,
     "two": owners.two,
 }
-# What comes in turn: each once, and some once more.
-TURNS = (*ORDEALS, "changes", "commit", "mixture", "mixture", "served")
+# What comes in turn: each once, and the one of everything as often as all others together.
+TURNS = (*ORDEALS, "served", *["mixture"] * 12)
 FACTS = LINES[:40]
 DEFAULT_RUNS = 1_000
 _NOBODYS = {"XDG_CONFIG_HOME": "/nonexistent", "XDG_RUNTIME_DIR": "/nonexistent"}

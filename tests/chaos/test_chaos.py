@@ -17,7 +17,7 @@ from tests.support.long_variants import variants
 from tests.support.running import ROOT
 
 SEED = int(os.environ.get("DREAMD_CHAOS_SEED", "1") or secrets.randbelow(10**8))
-OFTEN = {"served": (3, 120), "commit": (3, 120), "fenced": (2, 60), "writers": (24, 120), "times": (20, 200)}
+OFTEN = {"mixture": (60, 600), "served": (3, 120), "fenced": (2, 60), "writers": (24, 120)}
 CASES = [pytest.param(kind, OFTEN.get(kind, (1, 1))[0], id=kind) for kind in ORDEALS]
 CASES += [
     pytest.param(kind, *row.values, id=f"{kind}-long", marks=row.marks)
@@ -53,8 +53,8 @@ def test_an_ordeal_loses_and_doubles_nothing(
 
 @pytest.mark.full
 def test_the_command_tells_what_was_tried() -> None:
-    words = [sys.executable, "-m", "tests.chaos", "--runs", "1", "--only", "commands", "--seed", "1"]
+    words = [sys.executable, "-m", "tests.chaos", "--runs", "1", "--only", "nodes", "--seed", "1"]
     ran = subprocess.run(words, cwd=ROOT, capture_output=True, check=False, text=True)
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    assert "\ncommands       1 runs " in ran.stdout
+    assert "\nnodes          1 runs " in ran.stdout
     assert ran.stdout.endswith("seed 1: 1 runs, 0 in which something was lost\n")
