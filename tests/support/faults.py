@@ -160,8 +160,8 @@ class FaultySystem(System):
         self._meet(f"mkdir {path.name}", lambda: System.mkdir(self, path, mode))
         super().mkdir(path, mode)
 
-    def image(self, target: Path, names: Names, content: Bytes) -> Path:
-        """Rebuild in `target` what the disk would hold if the power failed now."""
+    def after_power_cut(self, names: Names, content: Bytes) -> dict[Path, bytes]:
+        """Return the files that the disk would hold if the power failed now."""
         files = dict(self._start)
         for change in self._changes:
             if change.synced or names is Names.ALL:
@@ -170,10 +170,14 @@ class FaultySystem(System):
                         files.pop(path, None)
                     else:
                         files[path] = file
+        return {path.relative_to(self.root): _kept(file, content) for path, file in files.items()}
+
+    def image(self, target: Path, names: Names, content: Bytes) -> Path:
+        """Rebuild in `target` what the disk would hold if the power failed now."""
         for folder in (self.root, *(path for path in self.root.rglob("*") if path.is_dir())):
             (target / folder.relative_to(self.root)).mkdir(parents=True, exist_ok=True)
-        for path, file in files.items():
-            (target / path.relative_to(self.root)).write_bytes(_kept(file, content))
+        for name, kept in self.after_power_cut(names, content).items():
+            (target / name).write_bytes(kept)
         return target
 
     def _rename(self, source: Path, target: Path, call: Callable[[Path, Path], None], name: str) -> None:
@@ -294,7 +298,10 @@ def every_fault(
 
 
 def images(system: FaultySystem) -> Iterator[Path]:
-    """Yield each state that the disk may have after a power cut, rebuilt in a folder of its own."""
+    """Yield each state that the disk may have after a power cut once, rebuilt in a folder of its own."""
+    seen: list[dict[Path, bytes]] = []
     for names, content in itertools.product(Names, Bytes):
-        with tempfile.TemporaryDirectory(dir=PLACE) as folder:
-            yield system.image(Path(folder) / "image", names, content)
+        if (files := system.after_power_cut(names, content)) not in seen:
+            seen.append(files)
+            with tempfile.TemporaryDirectory(dir=PLACE) as folder:
+                yield system.image(Path(folder) / "image", names, content)
