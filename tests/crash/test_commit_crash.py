@@ -1,7 +1,6 @@
-"""A version that is cut off anywhere is there or not: of a dream, of a restore, of lines that their owner changes.
+"""A commit beside others: an owner who edits MEMORY.md meanwhile wins, and the other lines of the dream apply.
 
-Each note is consumed once, no file of a killed writer stays, and the next dream goes on. Whoever edits MEMORY.md
-meanwhile wins, and the other lines of the dream apply; whoever was stopped half-way and displaced changes nothing.
+Whoever was stopped half-way and displaced changes nothing; a full database costs no note.
 """
 
 import os
@@ -10,30 +9,20 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 from functools import partial
 from itertools import count
 from pathlib import Path
 
 import pytest
 
-from daemon.journal.correct import put_right
-from daemon.journal.lines import change
-from daemon.journal.mentions import subject_of
-from daemon.journal.restore import restore
-from daemon.journal.undo import undo
-from daemon.workspace.retention import sweep
 from daemon.workspace.stores import Store, utc_now
-from graphs.review import LineAction, Wish
 from state.document.operations import Action
-from state.document.sections import SectionName
-from state.errors import FencedError, StorageError
+from state.errors import FencedError
 from state.scratch import Note
 from state.stores.crystals.crystals import Crystals
 from state.stores.database.connection import open_unmigrated
 from state.stores.database.opening import open_database
 from state.stores.disk.disk import Disk
-from state.stores.disk.syscalls import System
 from state.stores.disk.workspace import Workspace, contained
 from state.stores.history.inbox import NoteInbox
 from state.stores.history.lineage import Lineage
@@ -46,8 +35,6 @@ from tests.support.committing import (
     OLD_NOTES,
     Prepared,
     added,
-    assert_recovers,
-    assert_recovers_and_goes_on,
     cut_off,
     dreamt,
     is_committed,
@@ -58,108 +45,10 @@ from tests.support.committing import (
     without,
     write,
 )
-from tests.support.faults import Fault, FaultySystem, PowerCut, every_fault, images, share
-from tests.support.long_variants import fewer, is_whole
-from tests.support.stepping import killed
-from tests.support.working import wish
+from tests.support.faults import Fault, FaultySystem, PowerCut, every_fault, share
+from tests.support.long_variants import is_whole
 
 PORT, TEA, LEDGER = OLD_NOTES
-MINE, NEW = "Ada prefers cocoa in the morning", "Ada answers in one line"
-
-
-@dataclass(frozen=True, slots=True)
-class Act:
-    """What makes a version, and what must be so once it was cut off: says whether it was done.
-
-    With a `further` note another dream is made as well.
-    """
-
-    do: Callable[[Store, Prepared], object]
-    is_done: Callable[[Workspace, Prepared, str], bool]
-
-
-def committed(workspace: Workspace, ready: Prepared, further: str) -> bool:
-    return (assert_recovers_and_goes_on if further else assert_recovers)(workspace, ready)
-
-
-def restored(workspace: Workspace, _: Prepared, further: str) -> bool:
-    """Version 3 with every note consumed, or version 1 again with that dream's notes pending."""
-    with opened(workspace) as store:
-        text, last = workspace.document.read_text(encoding="utf-8"), store.lineage.last_version()
-        assert last in (3, 4)
-        assert text == store.memory.text(1 if last == 4 else 3) == store.memory.text(last)
-        assert places(store) == dict.fromkeys((*OLD_NOTES, *NEW_NOTES), 1)
-        pending = {note.text for note in store.notes.each_pending()}
-        assert pending == (set(NEW_NOTES) if last == 4 else set())
-        if further:
-            dreamt(store, further)
-            assert tuple(store.notes.each_pending()) == ()
-            assert places(store) == dict.fromkeys((*OLD_NOTES, *NEW_NOTES, further), 1)
-            assert all(run.outcome != "running" for run in store.ledger.runs(10))
-    return last == 4
-
-
-def change_lines(store: Store, _: Prepared) -> None:
-    wishes = [
-        wish(store, LineAction.EDIT, TEA, MINE),
-        wish(store, LineAction.DELETE, PORT),
-        wish(store, LineAction.PIN, LEDGER),
-        Wish(LineAction.ADD, section=SectionName.PHENOTYPE, text=NEW),
-    ]
-    change(store, wishes)
-
-
-def changed(workspace: Workspace, _: Prepared, further: str) -> bool:
-    """The file, the ledger and the crystals say the same, and the next dream agrees."""
-    before = {BY_HAND, *OLD_NOTES}
-    text = workspace.document.read_text(encoding="utf-8")
-    assert set(lines(workspace)) in (before, {BY_HAND, NEW, MINE, LEDGER})
-    with opened(workspace) as store:
-        done = MINE in {line.text for line in store.lineage.current_lines()}
-        assert done or workspace.document.read_text(encoding="utf-8") == text
-        standing = {line.text for line in store.lineage.current_lines()}
-        if done:
-            assert standing == set(lines(workspace)) == {BY_HAND, NEW, MINE, LEDGER}
-        assert set(store.lineage.tombstones()) == ({PORT} if done else set())
-        assert (f"{LEDGER} 📌" in workspace.document.read_text(encoding="utf-8")) is done
-        owners = store.connection.execute("SELECT 1 FROM supersessions WHERE cause = 'owner'").fetchall()
-        assert bool(owners) is done
-        if further:
-            kept = set(lines(workspace))
-            dreamt(store, further)
-            assert set(lines(workspace)) >= kept | {further}
-            assert store.ledger.unfinished() is None
-    return done
-
-
-def corrects(store: Store, _: Prepared) -> None:
-    put_right(store, subject_of(store, TEA), MINE, ())
-
-
-def corrected(workspace: Workspace, _: Prepared, further: str) -> bool:
-    """Line, tombstone and crystals say the same, and all of it is taken back at once."""
-    with opened(workspace) as store:
-        done = MINE in lines(workspace)
-        assert set(lines(workspace)) == {BY_HAND, PORT, LEDGER, MINE if done else TEA}
-        assert store.lineage.tombstones() == ([TEA] if done else [])
-        owners = store.connection.execute("SELECT 1 FROM supersessions WHERE cause = 'owner'").fetchall()
-        assert bool(owners) is done
-        if further and done:
-            undo(store, [str(store.lineage.last_version())])
-            assert store.lineage.tombstones() == []
-        if further:
-            dreamt(store, further)
-            assert {BY_HAND, *OLD_NOTES, further} <= set(lines(workspace))
-    return done
-
-
-COMMIT = Act(lambda store, ready: store.memory.commit(ready.dream), committed)
-RESTORE = Act(lambda store, _: restore(store, 1), restored)
-LINES = Act(change_lines, changed)
-CORRECT = Act(corrects, corrected)
-ACTS = pytest.mark.parametrize(
-    "act", [COMMIT, RESTORE, LINES, CORRECT], ids=["commit", "restore", "lines", "correct"]
-)
 
 
 @pytest.fixture(autouse=True)
@@ -172,93 +61,6 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 def waiting(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     """A dream that is to be committed."""
     return prepared(tmp_path_factory.mktemp("commit") / "agent")
-
-
-@pytest.fixture(scope="module")
-def done(waiting: Prepared, tmp_path_factory: pytest.TempPathFactory) -> Prepared:
-    """The same, committed: a restore goes back behind it."""
-    workspace = waiting.copy(tmp_path_factory.mktemp("restore") / "agent")
-    with opened(workspace) as store:
-        store.memory.commit(waiting.dream)
-        store.ledger.end(waiting.dream.id, "committed", "", waiting.dream.at, 3)
-    return Prepared(workspace.root, waiting.dream)
-
-
-@pytest.fixture
-def ready(act: Act, waiting: Prepared, done: Prepared) -> Prepared:
-    return done if act is RESTORE else waiting
-
-
-def assert_nothing_is_left(workspace: Workspace) -> None:
-    """What killed writers leave behind is cleared away, wherever it is."""
-    with opened(workspace) as store:
-        sweep(store, utc_now() + timedelta(hours=2))
-    assert list(workspace.root.rglob("*.dreamd-tmp")) == []
-    assert list(workspace.root.glob(".*.displaced")) == []
-
-
-@pytest.mark.full
-@ACTS
-def test_a_call_that_fails_leaves_the_old_version_or_the_new_one(act: Act, ready: Prepared) -> None:
-    ends = {True: 0, False: 0}
-
-    def scenario(system: FaultySystem) -> None:
-        workspace = contained(system.root)
-        with opened(workspace, system) as store, suppress(StorageError):
-            act.do(store, ready)
-            assert not system.met or system.fault is Fault.ERROR
-        ends[act.is_done(workspace, ready, FURTHER)] += 1
-
-    assert every_fault((Fault.ERROR, Fault.ERROR_ONWARDS), ready.copied, scenario) > share(15)
-    assert ends[True] > share(10)  # nearly all that is done in files is done after the commit
-
-
-@pytest.mark.full
-@ACTS
-def test_a_loss_of_power_leaves_the_old_version_or_the_new_one(act: Act, ready: Prepared) -> None:
-    worlds, left = 0, set[str]()
-
-    def scenario(system: FaultySystem) -> None:
-        nonlocal worlds
-        workspace = contained(system.root)
-        with suppress(PowerCut), opened(workspace, system) as store:
-            act.do(store, ready)
-        for image in images(system):
-            # SQLite synced what it committed; the rest of the folder is what the disk kept.
-            shutil.copyfile(workspace.database, image / ".dreamd" / "state.db")
-            act.is_done(contained(image), ready, "" if worlds % 6 else FURTHER)
-            worlds += 1
-        left.update(path.name.split(".")[1] for path in workspace.root.rglob("*.dreamd-tmp"))
-        assert_nothing_is_left(workspace)
-
-    every_fault((Fault.CRASH, Fault.TORN_CRASH), ready.copied, scenario)
-    assert worlds > share(100)
-    assert left >= ({"MEMORY", "scratch"} if is_whole() and act not in (LINES, CORRECT) else {"MEMORY"})
-
-
-@pytest.mark.full
-@pytest.mark.usefixtures("platform")
-@ACTS
-def test_a_kill_before_any_step_leaves_the_old_version_or_the_new_one(
-    act: Act, ready: Prepared, tmp_path: Path
-) -> None:
-    def work(workspace: Workspace) -> Callable[[], None]:
-        def live() -> None:
-            with opened(workspace, System()) as store:
-                act.do(store, ready)
-
-        return live
-
-    steps = killed(work(ready.copy(tmp_path / "whole")), -1, {})
-    assert steps is not None
-    ends = {True: 0, False: 0}
-    for kill_at in range(0, steps, fewer(3, 1)):
-        workspace = ready.copy(tmp_path / str(kill_at))
-        assert killed(work(workspace), kill_at, {}) is None
-        ends[act.is_done(workspace, ready, FURTHER)] += 1
-        assert_nothing_is_left(workspace)
-        shutil.rmtree(workspace.root)
-    assert all(ends.values())
 
 
 @pytest.mark.full

@@ -1,6 +1,5 @@
 """A real dream that is ready to commit, in a folder to copy for each way the commit may fail."""
 
-import hashlib
 import os
 import shutil
 import sqlite3
@@ -19,7 +18,7 @@ from daemon.dream.run import Mode, Outcome, dream_now
 from daemon.workspace.stores import Store, open_exclusive
 from daemon.workspace.vector_index import Embedding
 from state.document.sections import SectionName
-from state.dream import HUMAN, Dream, Reason
+from state.dream import Dream, Reason
 from state.stores.database.connection import open_unmigrated
 from state.stores.disk.syscalls import System
 from state.stores.disk.workspace import Workspace, contained, init_workspace
@@ -146,25 +145,6 @@ def without(text: str, line: str) -> str:
     return "\n".join(rows)
 
 
-def assert_sound(store: Store, dream: Dream, notes: tuple[str, ...] = OLD_NOTES + NEW_NOTES) -> bool:
-    """Assert what holds however the commit of this dream went; return whether it is committed.
-
-    MEMORY.md is the last committed version to the byte; each note is pending, or a crystal that a dream absorbed.
-    """
-    connection = store.connection
-    number = store.lineage.version_of(dream.id)
-    done = number is not None
-    text = store.memory.disk.read_bytes(store.workspace.document)
-    assert text == (dream.after if done else dream.before).encode()
-    if done:
-        row = connection.execute("SELECT digest FROM versions ORDER BY number DESC LIMIT 1").fetchone()
-        assert row["digest"] == hashlib.sha256(text).hexdigest()
-        assert store.memory.text(store.lineage.last_version()).encode() == text
-    assert places(store) == dict.fromkeys(notes, 1)
-    assert list(store.workspace.root.glob(".*.displaced")) == []
-    return done
-
-
 def places(store: Store) -> dict[str, int]:
     """Count each note's occurrences among pending notes and crystals that a dream absorbed."""
     rows = store.connection.execute("SELECT text FROM crystals WHERE origin = 'scratch' AND dreamt_in IS NOT NULL")
@@ -177,33 +157,3 @@ def is_committed(workspace: Workspace, dream: Dream) -> bool:
     """Return whether state.db has this dream's version, whatever the files say."""
     with open_unmigrated(workspace.database) as connection:
         return Lineage(connection).version_of(dream.id) is not None
-
-
-def assert_recovers(workspace: Workspace, ready: Prepared) -> bool:
-    """Assert that the workspace recovers and stays sound; return whether the commit had taken place."""
-    # What an agent reads right after the crash, before any recovery.
-    assert workspace.document.read_bytes() in (ready.dream.before.encode(), ready.dream.after.encode())
-    decided = is_committed(workspace, ready.dream)
-    with opened(workspace) as store:
-        assert assert_sound(store, ready.dream) is decided
-    with opened(workspace) as store:  # the second recovery has nothing left to do
-        assert store.notices == []
-        assert assert_sound(store, ready.dream) is decided
-    return decided
-
-
-def assert_recovers_and_goes_on(workspace: Workspace, ready: Prepared) -> bool:
-    """Assert this too: a further dream absorbs whatever is left, so every note is consumed exactly once."""
-    decided = assert_recovers(workspace, ready)
-    with opened(workspace) as store:
-        dreamt(store, FURTHER)
-        assert FURTHER in lines(store.workspace)
-        assert tuple(store.notes.each_pending()) == ()
-        assert places(store) == dict.fromkeys((*OLD_NOTES, *NEW_NOTES, FURTHER), 1)
-        assert store.ledger.unfinished() is None
-        runs = {run.id: run for run in store.ledger.runs(20)}
-        for version in store.lineage.versions(10):
-            if version.cause != HUMAN:
-                assert (runs[version.dream].outcome, runs[version.dream].version) == ("committed", version.number)
-        assert runs[ready.dream.id].outcome == ("committed" if decided else "failed")
-    return decided
