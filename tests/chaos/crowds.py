@@ -1,4 +1,4 @@
-"""Everybody who writes beside dreams: agents over MCP, sessions, and eight writers by library, command and `>>`."""
+"""Everybody who writes beside dreams: agents over MCP, and eight writers by library, command and `>>`."""
 
 import os
 import signal
@@ -9,7 +9,6 @@ from contextlib import ExitStack, contextmanager, suppress
 
 from tests.chaos.harm import Blow, Harm
 from tests.chaos.trial import Trial, demand
-from tests.crash.test_sessions_crash import killed_and_opened
 from tests.daemon.mcp.agents import GoneError, Raw
 from tests.support.running import ROOT
 
@@ -53,18 +52,6 @@ def talk(trial: Trial, wire: Raw) -> None:
         trial.most_dreams = 4
     else:
         wire.call("memory_search", query="Who repaired the kettle?")
-
-
-def sessions(trial: Trial) -> None:
-    """Working memory of all four policies, killed at any statement: it reopens to what was acknowledged."""
-    seed = trial.rng.randrange(10**6)
-    # At which statement: each seed has that many.
-    for number in range(trial.rng.randint(2, 4)):
-        try:
-            killed_and_opened(trial.folder / f"sessions-{number}", seed, trial.rng.randrange(1_500))
-        finally:
-            trial.tally.kills += 1
-            trial.tally.lives += 1
 
 
 _LIBRARY = """

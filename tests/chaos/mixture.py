@@ -1,6 +1,5 @@
 """Everything at once: steps in an order that chance alone knows, each on what the ones before have left."""
 
-import signal
 from collections.abc import Callable
 from contextlib import nullcontext
 
@@ -10,7 +9,6 @@ from tests.chaos.kills import transcript
 from tests.chaos.moments import editing
 from tests.chaos.trial import Trial, demand
 from tests.support import lived
-from tests.support.serving import until
 
 _DAY = 86_400.0
 _DAYS = (-3_650, -400, -20, -1, -0.1, 0.05, 1, 20, 500)
@@ -71,14 +69,6 @@ def _dies_at_random(trial: Trial) -> None:
     trial.killed_at_random(*command, "-w", trial.workspace.root, seconds=1.5)
 
 
-def _is_stopped(trial: Trial) -> None:
-    with trial.living("dream", trial.workspace.root, harm=trial.harm("dream", Blow.STOP)) as first:
-        until(lambda: first.is_stopped or not first.lives)
-        trial.dream()
-        first.process.send_signal(signal.SIGCONT)
-        trial.ended(first)
-
-
 def _is_served(trial: Trial) -> None:
     with owners.serving(trial):
         owners.note_over(trial, trial.home.socket)
@@ -86,6 +76,6 @@ def _is_served(trial: Trial) -> None:
 
 
 _STEPS: dict[Callable[[Trial], object], int] = {
-    _notes: 3, _dreams: 8, _commands: 5, _dies_in_a_node: 2, _dies_at_random: 2, _is_stopped: 1, _is_served: 1,
+    _notes: 3, _dreams: 8, _commands: 5, _dies_in_a_node: 2, _dies_at_random: 2, _is_served: 1, owners.fenced: 2,
     spoilt.vectors: 1, spoilt.checkpoints: 1,
 }  # fmt: skip

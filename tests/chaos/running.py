@@ -25,7 +25,6 @@ from tests.support.planted import LINES
 # One after the other: the quick and the slow ones in turn.
 ORDEALS: dict[str, Callable[[Trial], None]] = {
     "nodes": kills.at_nodes,
-    "fenced": owners.fenced,
     "mixture": mixture.mixture,
     "served": owners.served,
     "full": disks.full,
@@ -33,7 +32,6 @@ ORDEALS: dict[str, Callable[[Trial], None]] = {
     "mcp": crowds.over_mcp,
     "read-only": disks.read_only,
     "spoilt": spoilt.spoilt,
-    "sessions": crowds.sessions,
     "writers": crowds.writers,
     "two": owners.two,
 }

@@ -17,7 +17,7 @@ from tests.support.long_variants import variants
 from tests.support.running import ROOT
 
 SEED = int(os.environ.get("DREAMD_CHAOS_SEED", "1") or secrets.randbelow(10**8))
-OFTEN = {"mixture": (60, 600), "served": (3, 120), "fenced": (2, 60), "writers": (24, 120)}
+OFTEN = {"mixture": (60, 600), "served": (3, 120), "writers": (24, 120)}
 CASES = [pytest.param(kind, OFTEN.get(kind, (1, 1))[0], id=kind) for kind in ORDEALS]
 CASES += [
     pytest.param(kind, *row.values, id=f"{kind}-long", marks=row.marks)
