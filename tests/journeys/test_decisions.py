@@ -60,16 +60,6 @@ def test_where_all_is_asked_no_line_leaves_for_want_of_room(
     assert lived.lines(workspace) == before
 
 
-def test_what_is_declined_is_not_asked_for_again_and_stays_found(proposing: Caller, workspace: Workspace) -> None:
-    before = lived.lines(workspace)
-    assert proposing("dream", workspace.root).status == 0
-    assert proposing("review", "-w", workspace.root, "--decline", "--all").status == 0
-    noted(workspace, NEWS)
-    proposing("dream", workspace.root)
-    assert (lived.lines(workspace), waiting(proposing, workspace)) == (before, [])
-    assert lost(workspace) == []
-
-
 def test_a_dry_run_with_a_model_writes_down_what_it_cost_and_nothing_else(
     dreamd: Caller, workspace: Workspace, serve: Serve
 ) -> None:
