@@ -2,7 +2,6 @@
 
 import gc
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -89,8 +88,7 @@ def own_places() -> Iterator[None]:
 
     No configuration, no workspace, no model and no time zone of whoever runs the tests.
     """
-    folder = tempfile.mkdtemp(prefix="dreamd-", dir=PLACE)
-    with pytest.MonkeyPatch.context() as patch:
+    with tempfile.TemporaryDirectory(prefix="dreamd-", dir=PLACE) as folder, pytest.MonkeyPatch.context() as patch:
         for name in _OF_A_USER:
             patch.delenv(name, raising=False)
         patch.setenv("XDG_STATE_HOME", f"{folder}/state")
@@ -99,7 +97,6 @@ def own_places() -> Iterator[None]:
         patch.setenv("XDG_CONFIG_HOME", f"{folder}/no-config")
         patch.setenv("TZ", "UTC")
         yield
-    shutil.rmtree(folder)
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """One person, several folders: a home that is no project, what is true everywhere."""
 
-import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,15 +14,13 @@ from tests.support.running import Caller
 @pytest.fixture
 def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The home folder of somebody who has nothing yet. Its path is short: that of a socket must be."""
-    folder = Path(tempfile.mkdtemp(prefix="home-", dir=PLACE))
-    home = folder / "ada"
-    home.mkdir()
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("XDG_STATE_HOME", str(home / "state"))
-    monkeypatch.setenv("XDG_DATA_HOME", str(home / "data"))
-    yield home
-    monkeypatch.undo()
-    shutil.rmtree(folder)
+    with tempfile.TemporaryDirectory(prefix="home-", dir=PLACE) as folder:
+        home = Path(folder) / "ada"
+        home.mkdir()
+        for name, path in {"HOME": home, "XDG_STATE_HOME": home / "state", "XDG_DATA_HOME": home / "data"}.items():
+            monkeypatch.setenv(name, str(path))
+        yield home
+        monkeypatch.undo()
 
 
 def kept(home: Path) -> list[str]:

@@ -17,18 +17,18 @@ from tests.support.scripted_model import ScriptedModel
 @pytest.fixture
 def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The home of somebody who has Cursor, and settings of their own in its file; a short path, as for a socket."""
-    home = Path(tempfile.mkdtemp(prefix="ada-", dir=PLACE))
-    for name, value in {"HOME": home, "DREAMD_SOCKET": home / "sock", "XDG_CACHE_HOME": home / ".cache"}.items():
-        monkeypatch.setenv(name, str(value))
-    for name in ("XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    (home / ".cursor").mkdir()
-    (home / ".cursor" / "mcp.json").write_text('{"mcpServers": {"other": {"command": "true"}}}\n')
-    monkeypatch.chdir(home)
-    yield home
-    monkeypatch.undo()
-    shutil.rmtree(home)
+    with tempfile.TemporaryDirectory(prefix="ada-", dir=PLACE) as folder:
+        home = Path(folder)
+        for name, value in {"HOME": home, "DREAMD_SOCKET": home / "sock", "XDG_CACHE_HOME": home / ".cache"}.items():
+            monkeypatch.setenv(name, str(value))
+        for name in ("XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("PATH", "/usr/bin:/bin")
+        (home / ".cursor").mkdir()
+        (home / ".cursor" / "mcp.json").write_text('{"mcpServers": {"other": {"command": "true"}}}\n')
+        monkeypatch.chdir(home)
+        yield home
+        monkeypatch.undo()
 
 
 def servers(home: Path) -> set[str]:

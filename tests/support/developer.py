@@ -3,8 +3,6 @@
 import json
 import os
 import re
-import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -12,14 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from daemon.api.client import Client
-from daemon.workspace.vector_index import cache_folder
-from state.errors import DreamdError
 from tests.support import forked
 from tests.support.folders import PLACE
 from tests.support.repository import git
 from tests.support.running import Ended
-from tests.support.serving import until
+from tests.support.serving import Home, until
 
 # A hook or a note that takes longer hangs: on a FIFO, a device, an endless file.
 _PATIENCE_SECONDS = 120.0
@@ -27,9 +22,26 @@ _LARGEST = 1 << 26
 _WITHOUT_GIT = re.compile(rb"\.git(/|$)")
 
 
+class _AsByDefault(Home):
+    """A home with all of dreamd's folders where they are by default."""
+
+    @property
+    def socket(self) -> Path:
+        return self.folder / ".run/dreamd/dreamd.sock"
+
+    @property
+    def config(self) -> Path:
+        return self.folder / ".config/dreamd/config.yaml"
+
+    def environment(self, **more: str) -> dict[str, str]:
+        given = super().environment(XDG_RUNTIME_DIR=str(self.folder / ".run"), **more)
+        own = {"OPENAI_API_KEY", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME"} - more.keys()
+        return {name: value for name, value in given.items() if name not in own}
+
+
 @dataclass(frozen=True, slots=True)
 class Developer:
-    """All of dreamd's folders are where they are by default: below the home folder."""
+    """Somebody with projects in a home folder, and all of dreamd's folders below it."""
 
     home: Path
 
@@ -38,9 +50,7 @@ class Developer:
         return self.home / ".local/share/dreamd"
 
     def environment(self, **more: str) -> dict[str, str]:
-        places = {"HOME": str(self.home), "XDG_RUNTIME_DIR": str(self.home / ".run"), "PATH": "/usr/bin:/bin"}
-        # All tests share one embedding model.
-        return {**places, "TZ": "UTC", "XDG_CACHE_HOME": str(cache_folder(os.environ).parent), **more}
+        return _AsByDefault(self.home).environment(**more)
 
     def dreamd(
         self,
@@ -162,36 +172,11 @@ class Developer:
     @contextmanager
     def serving(self) -> Iterator[None]:
         """Run the daemon until the end of the block."""
-        config = self.home / ".config/dreamd/config.yaml"
-        config.parent.mkdir(parents=True, exist_ok=True)
-        config.write_text("http: {port: 0}\n", encoding="utf-8")
-        client, said = Client(self.home / ".run/dreamd/dreamd.sock"), self.home / ".run/said"
-        with said.open("wb") as log:
-            process: forked.Forked[bytes] = forked.Forked(
-                ["serve"],
-                before=("tests.support.forked:ticking", [2.0]),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                cwd=self.home,
-                env=self.environment(),
-            )
-
-        def is_ready() -> bool:
-            assert process.poll() is None, said.read_text(encoding="utf-8")
-            with suppress(DreamdError):
-                return bool(client.get("/readyz"))
-            return False
-
-        try:
-            until(is_ready, said.read_text)
+        home = _AsByDefault(self.home)
+        home.config.parent.mkdir(parents=True, exist_ok=True)
+        home.configure()
+        with home.serving():
             yield
-            process.terminate()
-            assert process.wait(300) == 0, said.read_text(encoding="utf-8")
-            assert "Traceback" not in said.read_text(encoding="utf-8")
-        finally:
-            process.kill()
-            process.wait()
 
     def knows(self, folder: Path, text: str) -> bool:
         """Return whether an agent in this folder is told the text."""
@@ -228,11 +213,8 @@ def tree(folder: Path) -> dict[str, bytes]:
 @contextmanager
 def at_home() -> Iterator[Developer]:
     """A developer who has nothing yet. The path is short, as a socket's must be."""
-    home = Path(tempfile.mkdtemp(prefix="ada-", dir=PLACE))
-    developer = Developer(home)
-    (home / ".run").mkdir(mode=0o700)
-    try:
+    with tempfile.TemporaryDirectory(prefix="ada-", dir=PLACE, ignore_cleanup_errors=True) as home:
+        developer = Developer(Path(home))
+        (developer.home / ".run").mkdir(mode=0o700)
         yield developer
         developer.settle()
-    finally:
-        shutil.rmtree(home, ignore_errors=True)

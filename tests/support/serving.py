@@ -3,7 +3,6 @@
 import http.client
 import json
 import os
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -282,12 +281,9 @@ def over_tcp(
 @contextmanager
 def at_home() -> Iterator[Home]:
     """Create a home until the end of the block. Its path is short, as a socket's must be."""
-    folder = Path(tempfile.mkdtemp(prefix="dreamd-", dir=PLACE))
-    for name in ("run", "config/dreamd"):
-        (folder / name).mkdir(parents=True, mode=0o700)
-    home = Home(folder)
-    home.configure()
-    try:
+    with tempfile.TemporaryDirectory(prefix="dreamd-", dir=PLACE, ignore_cleanup_errors=True) as folder:
+        home = Home(Path(folder))
+        for path in (home.folder / "run", home.config.parent):
+            path.mkdir(parents=True, mode=0o700)
+        home.configure()
         yield home
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
