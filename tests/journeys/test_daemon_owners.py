@@ -19,7 +19,6 @@ from tests.support.running import ROOT, Ended
 from tests.support.serving import Home, noted, until
 
 DAEMON = "dreamd serve"
-pytestmark = pytest.mark.usefixtures("platform")
 
 
 def owner(workspace: Workspace) -> str:
@@ -27,6 +26,7 @@ def owner(workspace: Workspace) -> str:
     return who.command if who else ""
 
 
+@pytest.mark.usefixtures("platform")
 @pytest.mark.parametrize("asked", variants(True, False))  # noqa: FBT003 - else it waits for the daemon's next round
 def test_a_second_daemon_says_so_and_the_first_one_goes_on(home: Home, asked: bool) -> None:  # noqa: FBT001
     workspace = home.workspace()
@@ -80,6 +80,7 @@ def test_a_daemon_of_another_version_is_told_with_how_to_restart_it(home: Home) 
 
 
 @pytest.mark.full
+@pytest.mark.usefixtures("platform")
 def test_a_daemon_that_has_lost_its_workspace_writes_nothing_in_it(home: Home) -> None:
     workspace = home.workspace()
     with home.serving() as daemon:
@@ -99,6 +100,7 @@ def test_a_daemon_that_has_lost_its_workspace_writes_nothing_in_it(home: Home) -
 
 
 @pytest.mark.full
+@pytest.mark.usefixtures("platform")
 def test_a_daemon_that_is_stopped_is_named_and_not_waited_for(home: Home) -> None:
     with home.serving() as daemon:
         assert json.loads(home.dreamd("status", "--json").out)["daemon"]["pid"] == daemon.process.pid

@@ -43,13 +43,6 @@ def copied(folder: Path, to: Path) -> Path:
     return to
 
 
-def remade(folder: Path) -> Path:
-    """Make another repository at this path."""
-    folder.mkdir()
-    git(folder, "init", "--quiet")
-    return folder
-
-
 def is_apart(ada: Developer, folder: Path, text: str = LATER) -> bool:
     """Return whether this folder is told nothing of what is known, and keeps what is noted there from others."""
     before = ada.holders(KNOWN)
@@ -59,25 +52,6 @@ def is_apart(ada: Developer, folder: Path, text: str = LATER) -> bool:
     assert (KNOWN in first, KNOWN in second, text in second) == (False, False, True)
     assert ada.holders(KNOWN) == before
     return kept == {ada.path(folder).parent.name} and not kept & before
-
-
-def test_a_project_is_renamed_copied_cloned_deleted_and_resumed(ada: Developer, project: Path) -> None:
-    memory = ada.path(project)
-    renamed = project.rename(ada.home / "code/port")
-    assert is_apart(ada, remade(project))
-    assert ada.knows(renamed, KNOWN)
-    assert not ada.knows(renamed, LATER)
-    assert ada.path(renamed) == memory
-    assert tree(renamed) == {"code.py": b"print()\n"}
-    git(renamed, "worktree", "add", "--quiet", "--detach", ada.home / "tree")
-    assert ada.knows(ada.home / "tree", KNOWN)
-    git(ada.home, "clone", "--quiet", renamed, ada.home / "clone")
-    for other, text in ((copied(renamed, ada.home / "copy"), "Of the copy"), (ada.home / "clone", "Of the clone")):
-        assert is_apart(ada, other, text)
-    shutil.rmtree(renamed)
-    assert ada.start(remade(renamed)) == ""
-    ada.do(renamed, "init", "--resume")
-    assert ada.knows(renamed, KNOWN)
 
 
 # What people do with git in a project that has a file `new` and a branch `other`.

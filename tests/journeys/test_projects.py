@@ -220,17 +220,6 @@ def test_an_agent_that_may_write_nothing_there_reads_and_loses_nothing(ada: Deve
     assert len(ada.memories()) == 2
 
 
-def test_a_git_folder_that_may_not_be_written_gets_no_half_memory(ada: Developer) -> None:
-    project = ada.repository("harbour")
-    (project / ".git").chmod(0o555)
-    ended = ada.dreamd(project, "note", HARBOUR, before=("tests.support.forked:unprivileged", []))
-    assert ended.status == 0 or (ended.status == 1 and str(project / ".git") in ended.err), ended
-    (project / ".git").chmod(0o755)
-    ada.note(project, ORCHARD)
-    told = ada.start(project)
-    assert (ORCHARD in told, HARBOUR in told) == (True, ended.status == 0)
-
-
 # ------------------------------------------------------------------- the server
 
 
