@@ -159,7 +159,14 @@ def test_one_damaged_operation_alone_is_read_and_one_that_breaks_off_is_not() ->
 def test_ids_may_be_said_without_their_list_and_null_is_none() -> None:
     assert read(said(cites="N1", lines=None, line=None)).operations == READ[:1]
     assert read(said(cites=None)).operations[0].cites == ()
-    for cites in (["N1", "N1"], ["[N1]"], [{"id": "N1", "text": "x"}], "n1", " (N1). ".replace(".", ""), ["N1", "", "none"]):
+    for cites in (
+        ["N1", "N1"],
+        ["[N1]"],
+        [{"id": "N1", "text": "x"}],
+        "n1",
+        " (N1). ".replace(".", ""),
+        ["N1", "", "none"],
+    ):
         assert read(said(cites=cites)).operations == READ[:1]
     for cites in ("N1, L2", ["[N1][L2]"], "n1 and L2", "N1 L2"):
         assert read(said(cites=cites)).operations[0].cites == ("N1", "L2")
@@ -201,7 +208,8 @@ def test_an_importance_is_read_on_the_scale_that_it_names(weight: object, read_a
     ("day", "read_as"),
     [(day, "2026-12-24") for day in ("2026-12-24", "2026-12-24T10:00:00Z", "24.12.2026", "2026/12/24", "12/24/2026",
                                      "24 December 2026", "Dec 24, 2026", "24. Dezember 2026", 20261224)]
-    + [(day, "") for day in ("03/04/2026", "20261324", "2026", "December", "next spring", "31.02.2026", "1.2.26", 20261224.5)],
+    + [(day, "") for day in ("03/04/2026", "20261324", "2026", "December", "next spring", "31.02.2026", "1.2.26",
+                              20261224.5)],
 )  # fmt: skip
 def test_a_last_day_is_read_in_any_form_that_names_one_day(day: object, read_as: str) -> None:
     reply = read(said(until=day))

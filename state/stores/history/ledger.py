@@ -63,7 +63,8 @@ happened AS (
     SELECT start, stop, dream, is_new * (added + recalled) AS learnt, is_new * revised AS revised,
         is_new * evicted AS evicted, is_new * closed AS closed, usd, 0 AS failed,
         cause IN (SELECT value FROM json_each(?2)) AS yours
-    FROM spans CROSS JOIN (SELECT *, cause NOT IN ('undo', 'restore') AS is_new FROM versions) ON at >= start AND at < stop WHERE number > 0
+    FROM spans CROSS JOIN (SELECT *, cause NOT IN ('undo', 'restore') AS is_new FROM versions)
+        ON at >= start AND at < stop WHERE number > 0
     UNION ALL
     SELECT start, stop, id, 0, 0, 0, 0, (SELECT coalesce(sum(usd), 0.0) FROM calls WHERE dream = dreams.id),
         outcome <> 'committed', 0
