@@ -98,7 +98,7 @@ class Client:
 
     def get(self, path: str, seconds: float = ANSWER_SECONDS) -> Any:  # noqa: ANN401 - JSON has no better type
         """Return the JSON at this path. Raise NoDaemonError, the daemon's error, and LostError, also on a timeout."""
-        status, _, body = self.answer("GET", path, None, "", seconds)
+        status, _, body = self.answer(path, None, "", seconds)
         return _json(status, body)
 
     def post(self, path: str, fields: dict[str, object], workspace: str = "", seconds: float = ANSWER_SECONDS) -> Any:  # noqa: ANN401
@@ -106,19 +106,19 @@ class Client:
 
         Raise the same errors as `get`, and UnknownWorkspaceError.
         """
-        status, _, body = self.answer("POST", path, fields, workspace, seconds)
+        status, _, body = self.answer(path, fields, workspace, seconds)
         return _json(status, body)
 
     def answer(
-        self, method: str, path: str, fields: Mapping[str, object] | None, workspace: str, seconds: float
+        self, path: str, fields: Mapping[str, object] | None, workspace: str, seconds: float
     ) -> tuple[int, dict[str, str], bytes]:
-        """Return the status, the headers by lower-case name, and the body of the answer.
+        """Return the status, the headers by lower-case name, and the body of the answer to these fields, or to a GET.
 
         Raise NoDaemonError, BusyError, and LostError if the answer is late or incomplete.
         """
         place = f"/v1/workspaces/{workspace}{path}" if workspace else path
-        body = json.dumps(fields, default=_iso).encode() if fields is not None else b""
-        rows = [*_rows(self._connected(seconds), method, place, {}, body)]
+        body = json.dumps(fields, default=_iso).encode() if fields is not None else None
+        rows = [*_rows(self._connected(seconds), place, {}, body)]
         status, given, _ = rows[0] if rows else (0, {}, b"")
         whole = b"".join(row for *_, row in rows)
         if given.get("content-length") != str(len(whole)):
@@ -131,7 +131,7 @@ class Client:
         While it works, the daemon sends something every 15 seconds.
         """
         own = {"Accept": "application/json, text/event-stream", **headers}
-        for *_, line in _rows(self._connected(ANSWER_SECONDS), "POST", path, own, body):
+        for *_, line in _rows(self._connected(ANSWER_SECONDS), path, own, body):
             yield line
 
     def _connected(self, seconds: float) -> sockets.socket:
@@ -173,7 +173,7 @@ def reply_over(
 
     fields, headers = request.model_dump(mode="json", exclude_none=True), {"Accept": NDJSON, **headers}
     path, body = f"{workspace}/{operation.name}", json.dumps(fields).encode()
-    for status, _, row in _rows(connection, "POST", path, headers, body):
+    for status, _, row in _rows(connection, path, headers, body):
         line = _json(status, row)
         if "step" in line:
             on_step(Step(line["step"]["node"], line["step"]["figures"]))
@@ -191,12 +191,13 @@ def _iso(moment: Any) -> str:  # noqa: ANN401 - json's
 
 
 def _rows(
-    connection: sockets.socket, method: str, path: str, headers: Mapping[str, str], body: bytes
+    connection: sockets.socket, path: str, headers: Mapping[str, str], body: bytes | None
 ) -> Iterator[tuple[int, dict[str, str], bytes]]:
-    """Send a request, and yield each line of the answer's body with its status and headers. Raise LostError."""
-    content = {"Content-Type": "application/json", "Content-Length": str(len(body))} if method == "POST" else {}
+    """Post the body, or get, and yield each line of the answer with its status and headers. Raise LostError."""
+    content = {"Content-Type": "application/json", "Content-Length": str(len(body))} if body is not None else {}
     fields = "".join(f"{name}: {value}\r\n" for name, value in {"Host": "localhost", **content, **headers}.items())
-    asked = f"{method} {path} HTTP/1.0\r\n{fields}\r\n".encode("ascii") + body
+    method = "GET" if body is None else "POST"
+    asked = f"{method} {path} HTTP/1.0\r\n{fields}\r\n".encode("ascii") + (body or b"")
     with connection, connection.makefile("rb") as answer:
         try:
             connection.sendall(asked)

@@ -91,7 +91,7 @@ def show_answer(
     """
     name, form = workspace.name if workspace else "", "json" if as_json else "text"
     path = f"{'' if name else '/v1'}/{operation}?as={form}"
-    status, headers, reply = Client.at(os.environ).answer("POST", path, fields, name, seconds)
+    status, headers, reply = Client.at(os.environ).answer(path, fields, name, seconds)
     if status != _OK:
         return False
     show_notices(json.loads(headers.get(NOTICES_HEADER.lower(), "[]")))
