@@ -40,7 +40,6 @@ _BUILD = re.compile(rf"{_PREFIX}\w+", re.ASCII)
 _HEADER = struct.Struct("<iQQQQ")
 _GRAPH_VERSION = 1
 _LENGTH_BYTES = 4
-_BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,41 +181,22 @@ def sync(build: Path) -> str:
     return stamp
 
 
-def blank_rest(build: Path) -> int:
-    """Overwrite the unused space of every graph below this folder with zeros; return how many bytes were not zero.
+def blank_rest(build: Path) -> None:
+    """Make the unused space of every graph below this folder zeros.
 
     hnswlib writes uninitialised memory into the space for future records: anything that the process had in it, such
     as a forgotten text or a redacted secret.
     """
-    return sum(_blank(header.parent, _read(header)) for header in build.rglob("header.bin"))
-
-
-def _read(path: Path) -> bytes:
-    with opened(path) as file:
-        return file.read()
-
-
-def _blank(folder: Path, header: bytes) -> int:
-    if len(header) < _HEADER.size:
-        return 0
-    version, _, room, records, size = _HEADER.unpack_from(header)
-    if version != _GRAPH_VERSION or records > room:  # another version of the library: do not touch its files
-        return 0
-    files = (("data_level0.bin", records * size), ("length.bin", records * _LENGTH_BYTES))
-    return sum(_zeroed(folder / name, used) for name, used in files)
-
-
-def _zeroed(path: Path, used: int) -> int:
-    if not path.exists():
-        return 0
-    overwritten = 0
-    with path.open("r+b", buffering=0) as file:
-        at = file.seek(used)
-        end = os.fstat(file.fileno()).st_size
-        while at < end:
-            block = os.pread(file.fileno(), min(_BLOCK, end - at), at)
-            if block.count(0) < len(block):
-                overwritten += len(block) - block.count(0)
-                os.pwrite(file.fileno(), bytes(len(block)), at)
-            at += len(block)
-    return overwritten
+    for header in build.rglob("header.bin"):
+        with opened(header) as file:
+            content = file.read(_HEADER.size)
+        if len(content) < _HEADER.size:
+            continue
+        version, _, room, records, size = _HEADER.unpack(content)
+        if version != _GRAPH_VERSION or records > room:  # another version of the library: do not touch its files
+            continue
+        for name, used in (("data_level0.bin", records * size), ("length.bin", records * _LENGTH_BYTES)):
+            path = header.with_name(name)
+            if path.exists() and (end := path.stat().st_size) > used:
+                os.truncate(path, used)
+                os.truncate(path, end)

@@ -92,7 +92,6 @@ def test_what_stood_in_memory_does_not_stay_in_the_files(tmp_path: Path, count: 
     sync(build)
     assert GARBAGE not in graph.read_bytes()
     assert graph.read_bytes() == used + bytes(rest)
-    assert blank_rest(build) == 0
     again = VectorIndex(build)
     assert again.count() == count
     assert again.nearest(vector(3), 1)[0][0] == "0003"
@@ -102,7 +101,7 @@ def test_what_stood_in_memory_does_not_stay_in_the_files(tmp_path: Path, count: 
 def test_files_of_another_form_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "header.bin").write_bytes(struct.pack("<iQQQQ", 2, 0, 10, 0, 4))
     (tmp_path / "data_level0.bin").write_bytes(GARBAGE)
-    assert blank_rest(tmp_path) == 0
+    blank_rest(tmp_path)
     (tmp_path / "header.bin").write_bytes(b"\1\0")
-    assert blank_rest(tmp_path) == 0
+    blank_rest(tmp_path)
     assert (tmp_path / "data_level0.bin").read_bytes() == GARBAGE
