@@ -60,10 +60,6 @@ class TimedEmbedder:
         return self.inner.name
 
     @property
-    def width(self) -> int:
-        return self.inner.width
-
-    @property
     def calibration(self) -> "Calibration":
         return self.inner.calibration
 

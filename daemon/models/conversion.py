@@ -227,7 +227,7 @@ def _activations(graph: bytes, source: Source) -> "dict[str, NDArray[np.float32]
     import numpy as np
     from tokenizers import Tokenizer
 
-    session, tokenizer = open_session(graph, threads=2), Tokenizer.from_str(source.tokenizer)
+    session, tokenizer = open_session(graph), Tokenizer.from_str(source.tokenizer)
     tokenizer.no_padding()
     names = [one.name for one in session.get_outputs()[1:]]
     largest: dict[str, Any] = dict.fromkeys(names, 1e-4)

@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 
 from daemon.workspace import vector_index
+from state.stores.vectors import onnx_model
 from state.stores.vectors.embedder import Embedder, Unavailable, is_there, open_embedder
 
 _MODULES = (
@@ -58,7 +59,8 @@ def opened(folder: Path, *, model: Path | None = None) -> Embedder | Unavailable
     if model is not None or not is_there():
         return open_embedder(folder, model=model)
     if folder not in _open:
-        found = open_embedder(folder, threads=1)
+        onnx_model.THREADS = 1
+        found = open_embedder(folder)
         if isinstance(found, Unavailable):
             return found
         _open[folder] = found

@@ -28,8 +28,6 @@ KNOWN = {"multilingual": "multilingual-e5-small", "english": "all-MiniLM-L6-v2"}
 # Of an installed model: {"digest": of what decides its vectors, "files": {path: SHA-256}}.
 RECORD = "installed.json"
 
-DEFAULT_THREADS = 2
-
 
 class Embedder(Protocol):
     """Turns texts into vectors. Vectors of embedders with different names are never mixed."""
@@ -37,10 +35,6 @@ class Embedder(Protocol):
     @property
     def name(self) -> str:
         """Return the model, the first 12 digits of its digest, and the calibration's version."""
-
-    @property
-    def width(self) -> int:
-        """Return the number of elements of a vector."""
 
     @property
     def calibration(self) -> Calibration:
@@ -121,11 +115,7 @@ def places(cache: Path, folders: Sequence[Path] | None = None, model: Path | Non
 
 
 def open_embedder(
-    cache: Path,
-    folders: Sequence[Path] | None = None,
-    *,
-    threads: int = DEFAULT_THREADS,
-    model: Path | None = None,
+    cache: Path, folders: Sequence[Path] | None = None, *, model: Path | None = None
 ) -> Embedder | Unavailable:
     """Return the embedder of the first folder (by default `model_folders`) that has a whole model; never raise.
 
@@ -137,7 +127,7 @@ def open_embedder(
     # The libraries raise classes without a common base, and no failure here may stop a lexical search.
     for folder in _candidates(folders, model):
         try:
-            found = OnnxModel(folder, f"{_identity(folder, store)}-{VERSION}", threads=threads)
+            found = OnnxModel(folder, f"{_identity(folder, store)}-{VERSION}")
             found.calibration = store.calibration(found)
         except Exception as error:  # noqa: BLE001
             faults.append(f"{folder if model is None else f'embeddings.model {model}'}: {_one_line(error)}")

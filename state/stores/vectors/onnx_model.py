@@ -29,6 +29,8 @@ _USUAL_TOKENS, _MOST_TOKENS = 256, 512
 # A batch holds texts of similar length, and at most this many padded tokens, to bound the memory of a run.
 _BATCH_TOKENS = 256
 _BATCH_TEXTS = 64
+# The cores that one call of `embed` may use.
+THREADS = 2
 
 
 def model_files(folder: Path) -> list[Path]:
@@ -42,14 +44,14 @@ def model_files(folder: Path) -> list[Path]:
     return [graph, *beside, *(path for path in settings if path.is_file())]
 
 
-def open_session(graph: str | bytes, threads: int) -> "InferenceSession":
+def open_session(graph: str | bytes) -> "InferenceSession":
     """Return onnxruntime's session for a graph's path or content."""
     # onnxruntime sends telemetry to its maker unless this is set before its first import.
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
+    options.intra_op_num_threads = THREADS
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
     # Threads that spin between operators would keep the cores of an idle machine awake.
@@ -63,8 +65,8 @@ class OnnxModel:
     `name` distinguishes its vectors from other models'.
     """
 
-    def __init__(self, folder: Path, name: str, *, threads: int) -> None:
-        """Load the model; `threads` is the number of cores that one call of `embed` may use.
+    def __init__(self, folder: Path, name: str) -> None:
+        """Load the model.
 
         Raise what onnxruntime and tokenizers raise (ValueError, RuntimeError, OSError among others) if the files are
         not a model and its tokenizer, or ValueError if the pooling is not by mean.
@@ -77,12 +79,12 @@ class OnnxModel:
         self._prompts = str(prompts.get("passage") or prompts.get("document") or ""), str(prompts.get("query") or "")
         self.name = name
         self.calibration = Calibration()
-        self._session = open_session(str(graph), threads)
+        self._session = open_session(str(graph))
         most = int(_settings(folder / _LENGTH).get("max_seq_length") or _USUAL_TOKENS)
         self._tokenize = load_tokenizer(folder / _TOKENIZER, min(most, _MOST_TOKENS))
         self._inputs = frozenset(one.name for one in self._session.get_inputs())
         self._output = self._session.get_outputs()[0].name
-        self.width = int(self._run([[0]]).shape[1])
+        self._width = int(self._run([[0]]).shape[1])
 
     def embed(self, texts: Sequence[str], *, questions: bool = False) -> "NDArray[np.float32]":
         """Return one row per text: (n, width) float32, L2-normalised; tokens beyond the maximum are ignored."""
@@ -96,7 +98,7 @@ class OnnxModel:
         # A lone surrogate has no UTF-8 form, which the tokenizer requires.
         clean = [(prompt + text).encode("utf-8", "replace").decode() for text in texts]
         tokens = self._tokenize(clean)
-        vectors = np.empty((len(texts), self.width), dtype=np.float32)
+        vectors = np.empty((len(texts), self._width), dtype=np.float32)
         for rows in _batches([len(ids) for ids in tokens]):
             vectors[rows] = self._run([tokens[row] for row in rows])
         return vectors
