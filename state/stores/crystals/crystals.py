@@ -7,6 +7,7 @@ crystal again adds at most an occurrence.
 import json
 import re
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -402,9 +403,12 @@ class Crystals:
 
         `newest` is the highest row that the dream could see; rows up to it are no longer news.
         """
-        change = f"dreamt_in = ?, lifecycle = CASE lifecycle {_AFTER_A_DREAM} ELSE lifecycle END"
-        with transaction(self.connection):
-            self._change(change, version, ids, "AND dreamt_in IS NULL")
+        statement = (
+            f"UPDATE crystals SET dreamt_in = ?, lifecycle = CASE lifecycle {_AFTER_A_DREAM} ELSE lifecycle END"
+            f" WHERE id {_LISTED} AND dreamt_in IS NULL"
+        )
+        with transaction(self.connection) as connection:
+            connection.execute(statement, (version, json.dumps(list(ids))))
             if newest > self.seen_upto():
                 Meta(self.connection).put(_SEEN_UPTO, str(newest))
 
@@ -435,30 +439,21 @@ class Crystals:
                     used = replace(used, lifecycle=known.lifecycle)
                 self.write(int(row["key"]), used)
 
-    def set_lifecycle(self, ids: Iterable[str], lifecycle: Lifecycle) -> None:
-        """Set the lifecycle of these crystals."""
-        self._change("lifecycle = ?", lifecycle.value, ids)
-
     def archive_faded(self, now: datetime, limit: int = 500) -> tuple[int, int]:
         """Archive up to `limit` crystals that have faded by now; return how many were archived and how many frozen.
 
         A crystal that a pointer of MEMORY.md names is frozen instead, so that a search for the pointer finds it.
         """
-        which = "fades_at <= ? AND lifecycle NOT IN ('archived', 'frozen') ORDER BY fades_at LIMIT ?"
-        with transaction(self.connection):
-            faded = self._ids(which, to_text(now), limit)
-            query = f"SELECT DISTINCT crystal, 0 FROM pointers WHERE crystal {_LISTED} AND standing = 1"
-            pointed = dict(self._pairs(query, faded)).keys()
-            self.set_lifecycle(pointed, Lifecycle.FROZEN)
-            self.set_lifecycle(set(faded) - pointed, Lifecycle.ARCHIVED)
-        return len(faded) - len(pointed), len(pointed)
+        faded = "fades_at <= ? AND lifecycle NOT IN ('archived', 'frozen') ORDER BY fades_at LIMIT ?"
+        stages = self.connection.execute(
+            "UPDATE crystals SET lifecycle = iif(EXISTS (SELECT 1 FROM pointers WHERE crystal = id AND standing = 1),"
+            f" 'frozen', 'archived') WHERE key IN (SELECT key FROM crystals WHERE {faded}) RETURNING lifecycle",
+            (to_text(now), limit),
+        )
+        counts = Counter(stage for (stage,) in stages.fetchall())
+        return counts["archived"], counts["frozen"]
 
     # ------------------------------------------------------------ SQL
-
-    def _change(self, change: str, value: object, ids: Iterable[str], more: str = "") -> None:
-        with transaction(self.connection) as connection:
-            statement = f"UPDATE crystals SET {change} WHERE id {_LISTED} {more}"
-            connection.execute(statement, (value, json.dumps(list(ids))))
 
     def _number(self, query: str, *values: object) -> int:
         return int(self.connection.execute(query, values).fetchone()[0])

@@ -10,7 +10,7 @@ from daemon.api.access import LocalAccess
 from daemon.api.operations.search import SearchReply, memory_search
 from daemon.config.settings import Config
 from daemon.workspace.adoption import init_workspace
-from state.crystals.crystal import Crystal, Lifecycle, Origin
+from state.crystals.crystal import Crystal, Origin
 from state.search.ranking import FADED, WEIGHTS
 from state.stores.disk.workspace import Workspace
 from tests.support.running import Caller
@@ -78,8 +78,7 @@ def test_what_was_said_later_is_not_told_of_an_earlier_day(here: Workspace) -> N
 
 def test_what_has_faded_and_what_the_hormones_favour_is_named(here: Workspace) -> None:
     with LocalAccess(here, Config(), "test") as access, access.write() as store:
-        ids = [crystal.id for crystal in store.crystals.by_keys(range(1, 20)).values()]
-        store.crystals.set_lifecycle(ids, Lifecycle.ARCHIVED)
+        store.connection.execute("UPDATE crystals SET lifecycle = 'archived'")
     signals = found(here, "ledger", explain=True).hits[0].signals
     assert signals is not None
     assert {one.name: one.factor for one in signals.boosts}["faded"] == FADED

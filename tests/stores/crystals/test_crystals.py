@@ -191,7 +191,7 @@ def test_the_moment_is_kept_through_all_that_changes_it(crystals: Crystals) -> N
     crystals.learn([replace(FACT, importance=0.9)])
     _assert_moments(crystals)
     crystals.mark_dreamt([FACT.id], 1)
-    crystals.set_lifecycle([FACT.id], Lifecycle.FROZEN)
+    crystals.connection.execute("UPDATE crystals SET lifecycle = 'frozen'")
     _assert_moments(crystals)
 
 
