@@ -90,7 +90,11 @@ def snapshot(
     read = _standing(store, dream, reason, now)
     old_sections = _old_text(store.lineage, read.text, now)
     feed, feed_problems = _feed(store.workspace, store.memory.disk, now)
-    old_pieces = (_old_piece(store.config.redaction, line) for line in _offered(store.lineage, old_sections))
+    redact = store.config.redaction.of
+    old_pieces = (
+        Evidence(line.id, Kind.OLD_TEXT, redact(line.text), line.importance, line.trust, line.born_at)
+        for line in _offered(store.lineage, old_sections)
+    )
     evidence = (*_evidence(store, read.lines, notes, now, newest), *numbered(Kind.FEED, feed), *old_pieces)
     named = named_by_notes(store, read.lines)
     replaced = set(chain.from_iterable(named.values()))
@@ -305,10 +309,6 @@ def _evidence(
     return tuple(piece for piece in every if piece.trust.rank >= Trust.AGENT.rank and not (piece.heard and left_out))
 
 
-def _old_piece(redaction: Redaction, line: CurrentLine) -> Evidence:
-    return Evidence(line.id, Kind.OLD_TEXT, redaction.of(line.text), line.importance, line.trust, line.born_at)
-
-
 def _gaps(store: Store, lines: Sequence[CurrentLine], now: datetime) -> list[Evidence]:
     """Return the questions asked since the last dream that are still open, and not in a line yet.
 
@@ -455,10 +455,7 @@ def _budget(store: Store, text: str, document: Document, old_text: Sequence[Curr
 
 
 def _pointers(lineage: Lineage, document: Document) -> tuple[PointerLine, ...]:
-    return tuple(pointer for pointer in lineage.pointers(current=True) if _is_present(pointer, document))
-
-
-def _is_present(pointer: PointerLine, document: Document) -> bool:
     part = document.section(SectionName.POINTERS)
-    parsed = [parse_pointer(block.text) for block in part.lines] if part else []
-    return any(one is not None and one[1] == pointer.keywords for one in parsed)
+    parsed = filter(None, (parse_pointer(block.text) for block in part.lines)) if part else ()
+    present = {keywords for _, keywords in parsed}
+    return tuple(pointer for pointer in lineage.pointers(current=True) if pointer.keywords in present)

@@ -17,7 +17,6 @@ from state.document.sections import SectionName
 from state.dream import Corrected, Dream
 from state.errors import ConflictError, NotFoundError, RejectedError
 from state.forgetting.folded import fold
-from state.scratch import Note
 from state.signals.curiosity import Gap
 from state.text.pieces import with_other_sentence
 
@@ -72,7 +71,8 @@ def _wrong(store: Store, subject: Subject, right: str, chosen: Sequence[Mentione
             is_first = line.id == meant or not (meant or lines or line.section is SectionName.POINTERS)
             lines[line.id] = _reworded(one, subject, right) if is_first and right else one.rest
         notes = [row for row in pending if fold(row.note.text).words == words]
-        noted = [_noted(store, row.note, one.rest) for row in notes if one.rest]
+        rest = (row.note._replace(text=one.rest) for row in notes if one.rest)
+        noted = [note_crystal(store.connection, store.config, note, note.at) for note in rest]
         # What the line still says needs no crystal beside its wording.
         is_needed = (
             one.rest and fold(one.rest).words not in said and not any(lines.get(place.id) for place in one.places)
@@ -87,11 +87,6 @@ def _wrong(store: Store, subject: Subject, right: str, chosen: Sequence[Mentione
             items=(*beside.items, *(value for value in values if isinstance(value, int))),
         )
     return Wrong(subject.text, right, lines, crystals, tuple(halves), beside)
-
-
-def _noted(store: Store, note: Note, rest: str) -> Crystal:
-    """Return the crystal of what else a pending note says."""
-    return note_crystal(store.connection, store.config, note._replace(text=rest), note.at)
 
 
 def _reworded(one: Mentioned, subject: Subject, right: str) -> str:

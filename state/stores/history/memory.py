@@ -234,7 +234,6 @@ class Memory:
             self._crystals.undream(new.dreamt)
             self._crystals.mark_dreamt(new.redreamt, new.number)
             self._notes.remark(new.remarks)
-            self._notes.show_anew()
         else:
             self._notes.consume(new.taken, new.number)
             self._notes.show(new.shown, new.dreamt)

@@ -322,9 +322,13 @@ class Notes:
         self._db.execute(query, (version, json.dumps(list(keys))))
 
     def remark(self, remarks: "Iterable[Remark]") -> None:
-        """Make notes pending or consumed as a restore requires, in the version's transaction."""
+        """Make notes pending or consumed as a restore requires, in the version's transaction.
+
+        The next dream shows every input from its beginning: a restore takes back what was made of it.
+        """
         query = "UPDATE notes SET consumed_in = ? WHERE key = ?"
         self._db.executemany(query, [(one.after, one.note) for one in remarks])
+        self._db.execute("DELETE FROM shown_inputs")
 
     def shown(self) -> dict[str, tuple[int, int]]:
         """Return by crystal how many characters of a long input dreams have shown, and of how many."""
@@ -336,10 +340,6 @@ class Notes:
         rows = [(one.crystal, one.characters, one.length) for one in parts]
         self._db.executemany("INSERT OR REPLACE INTO shown_inputs VALUES (?, ?, ?)", rows)
         self._db.execute(f"DELETE FROM shown_inputs WHERE crystal IN ({_KEYS})", (json.dumps(list(consumed)),))
-
-    def show_anew(self) -> None:
-        """Have the next dream show every input from its beginning: a restore takes back what was made of it."""
-        self._db.execute("DELETE FROM shown_inputs")
 
     def add(self, note: Note, crystal: int) -> None:
         """Make this note pending, even if a version has consumed it. Its crystal is in this row. In a transaction."""
