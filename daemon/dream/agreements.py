@@ -9,7 +9,7 @@ import os
 import sqlite3
 import threading
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
@@ -68,19 +68,17 @@ class _Others:
     all_read: bool = True
 
 
-def propose_agreements(store: Store, now: datetime, environment: Mapping[str, str] = os.environ) -> int:
+def propose_agreements(store: Store, now: datetime) -> int:
     """Propose lines that other workspaces share and the global one lacks; return how many proposals are new.
 
     Do nothing outside the global workspace. Withdraw proposals that are no longer shared. Workspaces that cannot be
     read are skipped; their errors are not raised.
     """
-    if not is_global(store.workspace.root, environment):
+    if not is_global(store.workspace.root, os.environ):
         return 0
     read = list[_Others]()
     # The thread is abandoned if a disk hangs.
-    reader = threading.Thread(
-        target=lambda: read.append(_read(store.workspace.root, environment)), name="agreements", daemon=True
-    )
+    reader = threading.Thread(target=lambda: read.append(_read(store.workspace.root)), name="agreements", daemon=True)
     reader.start()
     reader.join(_PATIENCE_SECONDS)
     if not read:
@@ -105,16 +103,16 @@ def propose_agreements(store: Store, now: datetime, environment: Mapping[str, st
     return len(new)
 
 
-def _read(own: Path, environment: Mapping[str, str]) -> _Others:
+def _read(own: Path) -> _Others:
     """Read at most a hundred of the other workspaces."""
     others = _Others()
     try:
-        roots = [root for root in kept_roots(data_folder(environment)) if root != own]
+        roots = [root for root in kept_roots(data_folder(os.environ)) if root != own]
     except DreamdError:
         return _Others(all_read=False)
     for root in roots[:_MOST_WORKSPACES]:
         try:
-            workspace = open_workspace(root, environment)
+            workspace = open_workspace(root, os.environ)
             if workspace.database.exists():
                 others.statements += _by_owner(workspace)
                 others.forgotten.append(tombstones_in(workspace.database))

@@ -61,14 +61,14 @@ def attempts(ranked: Sequence[str], reading: Sequence[str] = ()) -> Iterator[str
     return (" ".join(sorted(chosen, key=place.__getitem__)) for chosen in _tries(ranked))
 
 
-def topic_of(text: str, limit: int = TOPIC_CHARACTERS) -> str:
+def topic_of(text: str) -> str:
     """Return a short name of a line: its first clause, or more if that is short, cut after a content word."""
     whole = " ".join(text.replace("`", "'").replace("→", " ").split())
     first = re.split(r"(?<=[.;:!?]) | [–—-] ", whole, maxsplit=1)[0]
-    flat = (first if len(first) >= limit / 2 else whole).rstrip(".;:!? ")
-    if len(flat) <= limit:
+    flat = (first if len(first) >= TOPIC_CHARACTERS / 2 else whole).rstrip(".;:!? ")
+    if len(flat) <= TOPIC_CHARACTERS:
         return flat or "An earlier note"
-    cut = flat[:limit]
+    cut = flat[:TOPIC_CHARACTERS]
     words = cut.split(" ")[:-1] or [cut[:-1]]
     last = next((at for at, word in reversed(list(enumerate(words, 1))) if content_terms(word)), len(words))
     return " ".join(words[:last]).rstrip(",;:. ") + "…"

@@ -23,7 +23,7 @@ from threading import RLock
 from typing import Any, Self
 
 from state.errors import BusyError, FencedError, StorageError
-from state.stores.disk.disk import Disk, is_same_file, opened, try_lock
+from state.stores.disk.disk import is_same_file, opened, try_lock
 from state.stores.disk.places import id_in
 from state.stores.disk.processes import killed, own_start, state_of
 from state.stores.disk.syscalls import storage_errors
@@ -62,10 +62,9 @@ class Holder:
 class Lock:
     """The lock of a workspace; use it as a context manager, or call `release()`."""
 
-    def __init__(self, workspace: Workspace, disk: Disk, fd: int, fence: int) -> None:
+    def __init__(self, workspace: Workspace, fd: int, fence: int) -> None:
         self.fence = fence
         self.workspace = workspace
-        self._disk = disk
         self._fd = fd
 
     def check(self) -> None:
@@ -78,7 +77,7 @@ class Lock:
                 if error.errno != errno.EBADF:
                     raise
                 is_owner = False  # another thread is releasing it
-        is_owner = is_owner and _read_fence(self.workspace, self._disk) == self.fence
+        is_owner = is_owner and _read_fence(self.workspace) == self.fence
         if self._fd < 0:  # checked last, because it may be released and taken by others during the checks above
             raise FencedError(f"{self.workspace.root}: the lock was released", "take it again before writing")
         if not os.path.isdir(self.workspace.root):  # noqa: PTH112 - Path.is_dir may raise here
@@ -150,19 +149,18 @@ class Turn:
         self._lock.release()
 
 
-def acquire(workspace: Workspace, command: str, wait_seconds: float = 0.0, disk: Disk | None = None) -> Lock:
+def acquire(workspace: Workspace, command: str, wait_seconds: float = 0.0) -> Lock:
     """Become the owner of the workspace, waiting at most `wait_seconds` for another owner to release it.
 
     A dead owner's lock is free; a stopped owner's is taken over. Raise BusyError, naming the owner.
     """
-    disk = disk or workspace.disk()
     deadline = time.monotonic() + wait_seconds
     while True:
-        fd = _try_lock(workspace, disk)
+        fd = _try_lock(workspace)
         if fd is None:
-            fd = _displace(workspace, disk)
+            fd = _displace(workspace)
         if fd is not None:
-            lock = _enter(workspace, disk, fd, command)
+            lock = _enter(workspace, fd, command)
             if lock is not None:
                 return lock
         if time.monotonic() >= deadline:
@@ -176,7 +174,7 @@ def take_over(workspace: Workspace, fd: int, fence: int) -> Lock:
     The parent's record stays in the file, with this process as its child.
     """
     os.set_inheritable(fd, False)  # noqa: FBT003 - it takes it by place
-    lock = Lock(workspace, workspace.disk(), fd, fence)
+    lock = Lock(workspace, fd, fence)
     lock.check()
     if (parent := holder(workspace)) is not None:
         both = replace(parent, child=os.getpid(), child_ticks=own_start(os.getpid()))
@@ -197,9 +195,9 @@ def holder(workspace: Workspace) -> Holder | None:
         return None
 
 
-def _try_lock(workspace: Workspace, disk: Disk) -> int | None:
+def _try_lock(workspace: Workspace) -> int | None:
     """Return a locked descriptor of the current file `lock`; None if another process holds it."""
-    path = disk.target(workspace.lock)
+    path = workspace.disk().target(workspace.lock)
     while True:
         with storage_errors(path):
             fd = os.open(path, _FLAGS, 0o600)
@@ -214,11 +212,11 @@ def _try_lock(workspace: Workspace, disk: Disk) -> int | None:
             return None  # otherwise the file was replaced between opening and locking: try again
 
 
-def _displace(workspace: Workspace, disk: Disk) -> int | None:
+def _displace(workspace: Workspace) -> int | None:
     """Replace a stopped holder's file by a new locked one; return None if the holder is not stopped."""
     if not is_stopped(holder(workspace)):
         return None
-    path = disk.target(workspace.lock)
+    path = workspace.disk().target(workspace.lock)
     with storage_errors(path):
         turn = os.open(path.with_name("lock.takeover"), _FLAGS, 0o600)
     try:
@@ -238,13 +236,13 @@ def _displace(workspace: Workspace, disk: Disk) -> int | None:
         os.close(turn)
 
 
-def _enter(workspace: Workspace, disk: Disk, fd: int, command: str) -> Lock | None:
+def _enter(workspace: Workspace, fd: int, command: str) -> Lock | None:
     """Take the next number and sign the lock file; return None if another file has taken its name meanwhile."""
     try:
         with storage_errors(workspace.lock):
             os.ftruncate(fd, 0)  # unsigned until the number is durable: an unsigned holder is never displaced
-        fence = _read_fence(workspace, disk) + 1
-        disk.write_atomic(workspace.fence, f"{fence}\n".encode())
+        fence = _read_fence(workspace) + 1
+        workspace.disk().write_atomic(workspace.fence, f"{fence}\n".encode())
         signed = Holder(
             pid=os.getpid(),
             host=os.uname().nodename,
@@ -258,7 +256,7 @@ def _enter(workspace: Workspace, disk: Disk, fd: int, command: str) -> Lock | No
     except BaseException:
         os.close(fd)
         raise
-    lock = Lock(workspace, disk, fd, fence)
+    lock = Lock(workspace, fd, fence)
     try:
         lock.check()
     except FencedError:
@@ -267,8 +265,8 @@ def _enter(workspace: Workspace, disk: Disk, fd: int, command: str) -> Lock | No
     return lock
 
 
-def _read_fence(workspace: Workspace, disk: Disk) -> int:
-    written = disk.read_optional(workspace.fence)
+def _read_fence(workspace: Workspace) -> int:
+    written = workspace.disk().read_optional(workspace.fence)
     if written is None:
         return 0
     try:

@@ -11,7 +11,6 @@ from pathlib import Path
 from state.agents import AGENTS, OTHER
 from state.bootstrap import Bootstrap
 from state.reading import row_digests
-from state.stores.disk.disk import Disk
 from state.stores.disk.workspace import Workspace
 
 RECEIPTS = "bootstraps.jsonl"
@@ -37,7 +36,6 @@ def leave_receipt(
     at: datetime,
     how: str,
     session: str = "",
-    disk: Disk | None = None,
     *,
     agent: str = "",
 ) -> None:
@@ -71,6 +69,4 @@ def leave_receipt(
         "dropped": ready.dropped,
     }
     entry = f"{json.dumps(row)}\n".encode()
-    (disk or workspace.disk()).append_locked(
-        path_of(workspace), entry, b"", durable=False, wait_seconds=_WAIT_SECONDS
-    )
+    workspace.disk().append_locked(path_of(workspace), entry, b"", durable=False, wait_seconds=_WAIT_SECONDS)
