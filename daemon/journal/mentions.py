@@ -129,7 +129,9 @@ def _text_meant(lines: Sequence[CurrentLine], said: str) -> Subject:
 
 def mentions_of(store: Store, subject: Subject) -> list[Mentioned]:
     """Return the texts that say it, and a few that may, as they are now; the meant one first."""
-    wanted, sources = Statement.each_of(subject.text), _sources(store, subject)
+    wanted, line = Statement.each_of(subject.text), subject.line
+    # What the meant line rests on, and its former wordings.
+    sources = frozenset(store.lineage.evidence_of([line.id]).get(line.id, ()) if line is not None else ())
     found: dict[tuple[str, ...], Mentioned] = {}
     near, lines = 0, tuple(page_of(store).lines.values())
     places = [*_lines(lines), *_notes(store), *_crystals(store, subject, sources), *_others(store)]
@@ -206,14 +208,6 @@ def _crystals(store: Store, subject: Subject, sources: Iterable[str]) -> Iterato
         if speaker and one.speaker and one.speaker.casefold() != speaker.casefold():
             continue
         yield Place(PUT_AWAY if one.origin is Origin.LINE else MEMORY, one.id, one.created_at, one), one.text
-
-
-def _sources(store: Store, subject: Subject) -> frozenset[str]:
-    """Return the crystals that the meant line rests on, and those of its former wordings."""
-    if subject.line is None or not subject.line.id:
-        return frozenset()
-    evidence = store.lineage.evidence_of([subject.line.id]).get(subject.line.id, ())
-    return frozenset(evidence)
 
 
 def _others(store: Store) -> Iterator[tuple[Place, str]]:

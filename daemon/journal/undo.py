@@ -12,7 +12,7 @@ from daemon.workspace.stores import Store, utc_now
 from graphs.review import TakenBack, undo_changes
 from state.changes.change import Change, CurrentLine
 from state.document.document import parse
-from state.dream import OWNERS, RESTORE, Dream
+from state.dream import OWNERS, RESTORE
 from state.errors import NotFoundError, UsageError
 
 _NAME = re.compile(r"([1-9]\d{0,8})(?:\.([1-9]\d{0,5}))?")
@@ -62,14 +62,9 @@ def _beside(store: Store, number: int) -> TakenBack | None:
         ),
         lifted=tuple(text for text in record.tombstones if text in deleted),
         unwanted=tuple(text for text in record.lifted_tombstones if text not in deleted),
-        own=_own(record),
+        own=tuple(line.text for line in record.came) if record.cause in OWNERS else (),
     )
     return back if back != TakenBack() else None
-
-
-def _own(record: Dream) -> tuple[str, ...]:
-    """Return the lines of a version that its owner wrote: theirs to write again."""
-    return tuple(line.text for line in record.came) if record.cause in OWNERS else ()
 
 
 def _named(store: Store, said: str) -> list[tuple[str, Change, str]]:

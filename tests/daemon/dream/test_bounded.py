@@ -14,7 +14,7 @@ from daemon.config.settings import Config, ModelSection
 from daemon.dream import memory
 from daemon.dream.consolidation import new_input
 from daemon.dream.progress import Step
-from daemon.dream.run import Mode, Outcome, dream_now
+from daemon.dream.run import Mode, dream_now
 from daemon.journal.restore import restore
 from daemon.models import litellm_model
 from daemon.upkeep.forget import forget
@@ -27,7 +27,7 @@ from state.dream import Reason
 from state.errors import NothingToDoError, RejectedError
 from state.forgetting.cutting import Cut
 from state.scratch import Note
-from tests.support.committing import cut_off, thinking
+from tests.support.committing import cut_off, dreamt, thinking
 from tests.support.model_characters import good, inputs_of
 from tests.support.notes import noted
 from tests.support.scripted_model import Reply, Script, ScriptedModel
@@ -39,10 +39,6 @@ WORDS = "parser garden invoice harbour violin ticket kettle museum".split()
 
 def numbered(count: int) -> list[str]:
     return [f"The {WORDS[n % 8]} of house {n} was painted by crew {n * 37 % 1009}" for n in range(count)]
-
-
-def dreamt(store: Store, reason: Reason = Reason.MANUAL) -> Outcome:
-    return dream_now(store, reason, Mode.AUTO)
 
 
 def turns(store: Store, *texts: str, importance: float = 0.6) -> None:
@@ -112,7 +108,7 @@ def test_a_backlog_of_turns_makes_one_dream_and_then_comes_along_with_news(store
     assert new_input(store) == 0
     for reason in Reason:
         with pytest.raises(NothingToDoError):
-            dreamt(store, reason)
+            dream_now(store, reason, Mode.AUTO)
     noted(store, "Ada prefers tea over coffee")
     assert len(dreamt(store).dream.dreamt) == 51
     assert new_input(store) == 0

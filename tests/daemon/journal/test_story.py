@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from daemon.dream.run import Mode, dream_now
 from daemon.journal.story import LineStory, latest_entries, story_of_line
 from daemon.workspace.adoption import init_workspace
 from daemon.workspace.stores import Store
@@ -18,14 +17,14 @@ from state.changes.change import Change
 from state.crystals.crystal import Crystal, Origin
 from state.document.operations import Action, Operation, Why
 from state.document.sections import SectionName
-from state.dream import Dream, Reason
+from state.dream import Dream
 from state.errors import NotFoundError
-from state.scratch import Note
 from state.stores.database.moments import to_text
 from state.stores.database.opening import memory_database
 from state.stores.history.lineage import Lineage
 from state.text.words import normalise
 from state.trust import Trust
+from tests.support.committing import dreamt
 from tests.support.running import Caller
 from tests.support.versions import added, line, pointer
 
@@ -35,12 +34,6 @@ TURNS = [
 ]
 INSIGHT = Crystal("Ada likes hot drinks", Origin.DREAM, AT, parents=tuple(turn.id for turn in TURNS))
 KEPT = Crystal("Ada drinks tea daily", Origin.LINE, AT, id="1" * 32)
-
-
-def dreamt(store: Store, *notes: str) -> None:
-    for text in notes:
-        store.notes.inbox.append(Note(text, datetime.now(UTC)))
-    dream_now(store, Reason.MANUAL, Mode.AUTO)
 
 
 @pytest.fixture
