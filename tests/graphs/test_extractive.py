@@ -1,7 +1,6 @@
 """The synthesis without a model: deterministic, and it writes nothing that was not said."""
 
 from dataclasses import replace
-from datetime import timedelta
 
 import pytest
 from hypothesis import given
@@ -171,15 +170,6 @@ def test_a_note_that_repeats_a_line_or_another_note_is_taken_in_silently() -> No
     sheet = extracted(snapshot(memory(bond=[SAID[0] + "."]), SAID[0], SAID[1], SAID[1].upper()))
     assert [one.operation.text for one in sheet.told] == [SAID[1]]
     assert sheet.heard >= {"N1", "N2", "N3"}
-
-
-def test_a_note_that_changes_a_fact_stands_above_the_older_one() -> None:
-    old, new = note(1, "The deadline is March 22.", 0.9), note(2, "The deadline is March 25.", 0.5)
-    read = snapshot(
-        memory(context=["The deadline is March 20."]), replace(old, at=NOW - timedelta(days=1)), replace(new, at=NOW)
-    )
-    after = render(extracted(read).document)
-    assert texts(after, CONTEXT) == [new.text, old.text, "The deadline is March 20."]
 
 
 def test_it_asks_the_owner_as_a_models_operations_do() -> None:
