@@ -38,7 +38,10 @@ def test_an_entry_is_written_as_the_specification_says() -> None:
         ("- [2026-03-12 14:30] tea\n", one_line("tea")),
         (f"- {STAMP} (importance: 7) tea\n", one_line("tea", AT, 1.0)),
         (f"- {STAMP} (importance: -1) tea\n", one_line("tea", AT, 0.0)),
-        (f"- {STAMP} (importance: nan) tea\n", one_line("(importance: nan) tea")),
+        *(
+            (f"- {STAMP} (importance: {no}) tea\n", one_line(f"(importance: {no}) tea"))
+            for no in ("nan", "-inf", "1e400", "high", "0,8")
+        ),
         *(
             (
                 f"- [{no}] (importance: 0.9) x\n",
