@@ -72,17 +72,18 @@ def _every(ask: Ask, text: str) -> Iterator[Found]:
 
 # ------------------------------------------------------------------------------------------------ what can be done
 
+# What is typed, what it does (with the rest of what is typed), and the act of a page, or its address alone.
 _DEEDS: Sequence[tuple[re.Pattern[str], str, str, str]] = tuple(
-    (re.compile(rf"(?:{words})\b[:\s]*(?P<rest>.*)", re.IGNORECASE | re.DOTALL), label, page, act)
+    (re.compile(words, re.IGNORECASE | re.DOTALL), label, page, act)
     for words, label, page, act in (
-        ("note|remember|write down", "Note: {}", "today", "note"),
-        ("wrong|correct|not true", "What is wrong: {}", "wrong", "look"),
-        ("forget|erase|delete", "Forget: {}", "wrong", "trace"),
+        (r"(?:note|remember|write down)\b[:\s]*(.+)", "Note: {}", "today", "note"),
+        (r"(?:wrong|correct|not true)\b[:\s]*(.+)", "What is wrong: {}", "wrong", "look"),
+        (r"(?:forget|erase|delete)\b[:\s]*(.+)", "Forget: {}", "wrong", "trace"),
+        (r"dream(?: now)?", "Dream now", "today", "dream"),
+        (r"connect\b\s*(.*)", "Connect {}", "settings#agents", ""),
+        (r"(?:undo|restore|go back)\b.*|history", "Choose a day to go back to", "dreams", ""),
     )
 )
-_DREAM = re.compile(r"dream(?: now)?", re.IGNORECASE)
-_CONNECT = re.compile(r"connect\b.*", re.IGNORECASE)
-_BACK = re.compile(r"undo|restore\b.*|go back\b.*|history", re.IGNORECASE)
 _UNDO = re.compile(r"undo\b.*|take (?:it |that )?back", re.IGNORECASE)
 # What is always there, by the words of its label and those beside it.
 PLACES: tuple[Found, ...] = (
@@ -106,19 +107,14 @@ SETTINGS = (
 
 def _said(ask: Ask, text: str) -> Iterator[Found]:
     """Yield the acts that the text asks for."""
-    for pattern, label, page, act in _DEEDS:
-        match = pattern.fullmatch(text)
-        if match and (rest := match["rest"].strip()):
-            yield Found("do", label.format(rest), page=page, act=act, fields={"text": rest})
     if (undo := ask.undo) and _UNDO.fullmatch(text):
-        fields = {**undo.fields, UNDOES: "true"}
-        yield Found("do", f"Undo {undo.what or 'what was done last'}", page=undo.page, act=undo.act, fields=fields)
-    if _DREAM.fullmatch(text):
-        yield Found("do", "Dream now", page="today", act="dream")
-    if _CONNECT.fullmatch(text):
-        yield Found("do", f"{text[:1].upper()}{text[1:]}", "settings#agents")
-    if _BACK.fullmatch(text):
-        yield Found("do", "Choose a day to go back to", "dreams")
+        back = {**undo.fields, UNDOES: "true"}
+        yield Found("do", f"Undo {undo.what or 'what was done last'}", page=undo.page, act=undo.act, fields=back)
+    for pattern, label, page, act in _DEEDS:
+        if match := pattern.fullmatch(text):
+            rest = "".join(match.groups()).strip()
+            said, fields = label.format(rest or "an agent"), {"text": rest} if rest else {}
+            yield Found("do", said, page=page, act=act, fields=fields) if act else Found("do", said, page)
     for day in _days(text, ask.now)[:1]:
         said = local_day(day, ask.now)
         yield Found("do", f"MEMORY.md as of {said}", f"memory?{query({'as_of': f'{day:%Y-%m-%d}'})}")

@@ -63,8 +63,7 @@ class Picture:
     spans: int
     most: int
     bands: tuple[Band, ...]
-    bars: tuple[Shape, ...]
-    marks: tuple[Shape, ...]
+    shapes: tuple[Shape, ...]
     ticks: tuple[Shape, ...]
     days: tuple[Shape, ...]
     rows: tuple[Row, ...]
@@ -75,7 +74,7 @@ class Picture:
     @property
     def kinds(self) -> list[str]:
         """Return the kinds of bars and marks that there are."""
-        there = {one.kind for one in (*self.bars, *self.marks)}
+        there = {one.kind for one in self.shapes}
         return [kind for kind in ("learnt", "changed", "left", "failed", "yours", "cost") if kind in there]
 
 
@@ -93,8 +92,7 @@ def picture_of(life: Life, now: datetime) -> Picture:
         spans=spans,
         most=most,
         bands=tuple(_bands(life, placed, spans)),
-        bars=tuple(_bars(placed, spans, scale)),
-        marks=tuple(_marks(placed, spans)),
+        shapes=tuple(_shapes(placed, spans, scale)),
         ticks=tuple(
             Shape(f"{at:,}", "", round(_TOP + _LINES * (1 - at / most), 1)) for at in range(0, most + 1, tick)
         ),
@@ -128,7 +126,8 @@ def _area(places: Sequence[int], below: Sequence[int], above: Sequence[int], spa
     return f"M0,{-below[0]}{there}{back}Z"
 
 
-def _bars(placed: Sequence[tuple[int, Span]], spans: int, scale: float) -> Iterator[Shape]:
+def _shapes(placed: Sequence[tuple[int, Span]], spans: int, scale: float) -> Iterator[Shape]:
+    """Yield the bars and marks of each span."""
     most = max((max(one.learnt, one.changed + one.put_away + one.closed) for _, one in placed), default=0)
     for at, one in placed:
         x, width = _percent(at + 0.2, spans), _percent(0.6, spans)
@@ -141,18 +140,12 @@ def _bars(placed: Sequence[tuple[int, Span]], spans: int, scale: float) -> Itera
         if one.usd and scale:
             height = _high(one.usd, scale)
             yield Shape("cost", x, _COST - height, width, height)
+        yield from [Shape("failed", _percent(at + 0.3, spans), _MARKS)] if one.failed else []
+        yield from [Shape("yours", _percent(at + 0.7, spans), _MARKS)] if one.yours else []
 
 
 def _high(value: float, most: float) -> float:
     return round(_BAR * max(_LIGHT, min(1.0, value / most)), 1)
-
-
-def _marks(placed: Sequence[tuple[int, Span]], spans: int) -> Iterator[Shape]:
-    for at, one in placed:
-        for kind, count, shift in (("failed", one.failed, 0.3), ("yours", one.yours, 0.7)):
-            if count:
-                both = one.failed and one.yours
-                yield Shape(kind, _percent(at + (shift if both else 0.5), spans), _MARKS)
 
 
 def _days(life: Life, spans: int) -> Iterator[Shape]:

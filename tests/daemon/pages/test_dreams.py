@@ -126,7 +126,7 @@ def test_whatever_happened_is_drawn_within_the_picture(life: Life) -> None:
         assert 0 <= min(up) <= max(up) <= drawn.most
         tops[0] = max(up)
     assert tops[0] == max(sum(life.before.values()), *(one.total for one in life.spans), 0)
-    for bar in drawn.bars:
+    for bar in (one for one in drawn.shapes if one.height):
         assert 0 <= bar.y <= bar.y + bar.height <= HEIGHT
         assert 0 <= float(bar.x.rstrip("%")) <= 100 - float(bar.width.rstrip("%")) + 0.01
     assert len(drawn.rows) == len(life.spans)

@@ -12,7 +12,7 @@ from daemon.mcp.tools import TOOLSETS
 from tests.daemon.http.house import OwnHouse
 from tests.daemon.http.running import Answer
 from tests.daemon.pages.browser import HTMX, Browser, text_of, windowed
-from tests.daemon.pages.conftest import WAYS, Asking
+from tests.daemon.pages.conftest import WAYS, Asking, undone
 from tests.support.running import Caller
 from tests.support.scripted_model import Reply, ScriptedModel, error, in_turn
 
@@ -55,11 +55,7 @@ class Owner:
         return self.browser.get(done.headers["Location"]) if done.status == 303 else done
 
     def undone(self, answer: Answer) -> Answer:
-        """Press Undo."""
-        (form,) = re.findall(r'<div class="done">.*?</form>', answer.body.decode(), re.DOTALL)
-        (path,) = set(re.findall(r' action="([^"]*)"', form))
-        fields = re.findall(r'<input type="hidden" name="([^"]*)" value="([^"]*)">', form)
-        return self.browser.post(path, dict(fields), HTMX)
+        return undone(self.browser, Asking(self.browser.server, self.name), answer)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from daemon.upkeep.forget_plan import ForgetRequest
 from daemon.workspace.stores import utc_now
 from tests.daemon.http.running import Answer, Running
 from tests.daemon.pages.browser import HTMX, Browser, fields_of, looking, text_of
-from tests.daemon.pages.conftest import WAYS, Asking
+from tests.daemon.pages.conftest import WAYS, Asking, act
 from tests.support.browser import assert_quiet, axe
 from tests.support.faults import PowerCut
 
@@ -44,10 +44,6 @@ def wrong(ask: Asking) -> Asking:
     ask(dream_now)
     ask(working_memory_note, BOTH)
     return ask
-
-
-def act(browser: Browser, ask: Asking, path: str, headers: dict[str, str] | None = None, **fields: object) -> Answer:
-    return browser.act(f"/w/{ask.name}/{path}", fields, HTMX if headers is None else headers)
 
 
 def line(ask: Asking, text: str) -> str:
