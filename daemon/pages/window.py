@@ -414,14 +414,15 @@ def _rendered(name: str, title: str, place: Place, now: datetime | None = None, 
 def _page(page: Page, query: Fields, ask: Ask, place: Place, done: Done | None) -> str:
     """Render the page for this query; `done`: after this act, with what it said."""
     beside = page.read(ask, **query.given)
+    has_frame = page is FRAME or not place.fragment or done is not None
     values = {
         **ask.replies,
         **beside,
         **(done.replies if done else {}),
         "page": page,
         "query": query,
-        "status": None if place.fragment and done is None and page is not FRAME else ask(dream_status),
-        "ended": _ended_lately(ask) if page is FRAME or not place.fragment or done else "",
+        "status": (ask.replies.get(dream_status.name) or ask(dream_status)) if has_frame else None,
+        "ended": _ended_lately(ask) if has_frame else "",
         "done": done,
         "notices": tuple(dict.fromkeys(ask.access.notices)),
     }
