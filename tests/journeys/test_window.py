@@ -179,6 +179,9 @@ def test_the_palette_finds_notes_and_acts(home: Home) -> None:
             pressed(page, "Enter")
             page.locator("#beside", has_text=WRONG).wait_for()
             assert page.locator("dialog[open]").count() == 0
+            typed(page, "stag")
+            pressed(page, "Escape")
+            assert page.locator("dialog[open]").count() == 0
             typed(page, f"note {SHORT}")
             page.locator("#found .found-one", has_text=f"Note: {SHORT}").wait_for()
             pressed(page, "Enter")

@@ -112,6 +112,7 @@
     if (event.key === "ArrowDown") (found[at + 1] ?? found[0])?.focus();
     else if (event.key === "ArrowUp") (at > 0 ? found[at - 1] : $("find")).focus();
     else if (event.key === "Enter" && at < 0) found[0]?.click();
+    else if (event.key === "Escape") $("palette").close();
     else return;
     event.preventDefault();
   }
