@@ -11,7 +11,7 @@ from datetime import datetime
 
 from state.changes.change import REWORDS, CurrentLine
 from state.changes.support import kinds_unsaid
-from state.crystals.crystal import Origin
+from state.crystals.crystal import Crystal, Origin
 from state.crystals.supersession import Cause, Supersession, current_values, no_longer_said
 from state.document.operations import Why
 from state.document.sections import SectionName
@@ -181,18 +181,26 @@ class Supersessions:
         fresh = [key for key, one in cited.items() if not is_hormone_event(one.text)]
         if not fresh or covers(new.text, left.text):
             return []
-        day, texts = dream.at.date(), [line.text for line in gone]
-        if len(gone) > 1 and not (kinds_unsaid(left.text, [new.text], day) & kinds_unsaid(new.text, texts, day)):
-            return []
         older, newest = self.said_by(left, new.id), self._crystals.keys([new.crystal])
         said, crystals = (
             self._crystals.said_last([*fresh, *older]),
             self._crystals.by_keys({*older, *newest.values()}),
         )
-        at = max(said[key] for key in fresh)
+        at, day = max(said[key] for key in fresh), dream.at.date()
+        brought = kinds_unsaid(new.text, [line.text for line in gone], day)
         # Without a model, a line is replaced only if a note names it.
         cause = Cause.NOTE if dream.author == _EXTRACTIVE else Cause.DREAM
         cause = Cause.OWNER if dream.cause in OWNERS_EDITS else cause
+
+        def is_over(one: Crystal) -> bool:
+            has_another_value = bool(brought & kinds_unsaid(one.text, [new.text], day))
+            if len(gone) > 1:
+                return has_another_value
+            if cause is not Cause.DREAM or one.origin is Origin.LINE:
+                return True
+            # A note in the line's very words is the line's wording, too.
+            return (one.text == left.text and has_another_value) or no_longer_said(one.text, left.text, new.text)
+
         return [
             Supersession(key, row, at, crystals[row].trust, cause, dream.number)
             for row in newest.values()
@@ -200,9 +208,7 @@ class Supersessions:
             if (one := crystals.get(key)) is not None
             and one.trust.rank <= crystals[row].trust.rank
             and said[key] <= at
-            and (
-                cause is not Cause.DREAM or one.origin is Origin.LINE or no_longer_said(one.text, left.text, new.text)
-            )
+            and is_over(one)
         ]
 
     def superseded(self) -> frozenset[int]:

@@ -35,6 +35,7 @@ from tests.support.working import standing, wish
 BOND, CONTEXT = SectionName.BOND.value, SectionName.CONTEXT.value
 SLOW, FAST = "Kestrel's price feed publishes each 20 s.", "Kestrel's price feed publishes each 15 s."
 SLOW_NOTE = "The price feed of Kestrel publishes every 20 s"
+MONDAYS = {"Kestrel's deploys are on Mondays."}
 FAST_NOTE = "From today on the price feed of Kestrel publishes every 15 s"
 
 
@@ -250,8 +251,15 @@ def test_of_a_line_that_was_put_away_the_pointer_goes_and_comes_back_with_it(dre
         (SLOW, "Ada owns Kestrel's feed", "Kestrel's price feed publishes each 20 s; Ada owns it.", set()),
         (SLOW, "Kestrel's feed is the blue one", "Kestrel's price feed (the blue one) publishes each 20 s.", set()),
         (SLOW, FAST_NOTE, FAST, {SLOW, SLOW_NOTE}),
+        (SLOW_NOTE, "Ada moved Kestrel's feed to Tuesdays", f"{SLOW_NOTE}, since it is Ada's on Tuesdays", set()),
+        (
+            SLOW_NOTE,
+            "It is by Merlin",
+            "The price feed of Merlin publishes every 20 s, read by Ada's team",
+            {SLOW_NOTE},
+        ),
     ],
-    ids=["adds", "adds within", "changes"],
+    ids=["adds", "adds within", "changes", "adds to a note's words", "changes a note's words"],
 )
 def test_a_revision_supersedes_only_what_it_no_longer_says(
     dreamer: Dreamer, old: str, note: str, new: str, marked: set[str]
@@ -268,14 +276,15 @@ def test_a_revision_supersedes_only_what_it_no_longer_says(
         (FAST_NOTE, "Kestrel: deploys on Mondays, price feed each 15 s.", {SLOW, SLOW_NOTE}),
         ("Kestrel's feed is the blue one", "Kestrel: deploys on Mondays, blue price feed each 20 s.", set()),
         ("Ada owns Kestrel's feed", "Kestrel: deploys on Mondays, price feed of Ada.", set()),
+        ("Kestrel's deploys are on Fridays", "Kestrel: deploys on Fridays, price feed each 20 s.", MONDAYS),
     ],
-    ids=["changes", "adds", "drops"],
+    ids=["changes", "adds", "drops", "changes a day"],
 )
 def test_a_merge_supersedes_only_what_it_gives_another_value_of(
     dreamer: Dreamer, note: str, new: str, marked: set[str]
 ) -> None:
-    other = "Kestrel's deploys are on Mondays."
-    dreamer.dream(SLOW_NOTE, "Deploys of Kestrel are on Mondays", does=[add(SLOW, "20 s"), add(other, "Mondays")])
+    (other,) = MONDAYS  # the note's words are the line's
+    dreamer.dream(SLOW_NOTE, other, does=[add(SLOW, "20 s"), add(other, "Mondays")])
     merge = {"op": "merge", "lines": [SLOW, other], "text": new, "cites": [note]}
     dreamer.dream(note, does=[merge])
     assert dreamer.line(new)
