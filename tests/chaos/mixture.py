@@ -1,11 +1,12 @@
 """Everything at once: steps in an order that chance alone knows, each on what the ones before have left."""
 
+import json
 from collections.abc import Callable
 from contextlib import nullcontext
+from pathlib import Path
 
 from tests.chaos import owners, spoilt
 from tests.chaos.harm import NODES, NONE, Blow, Harm
-from tests.chaos.kills import transcript
 from tests.chaos.moments import editing
 from tests.chaos.trial import Trial, demand
 from tests.support import lived
@@ -17,13 +18,23 @@ _COMMANDS = ("restore 1", "restore 2", "ingest", "feel reward", "doctor", "init"
 
 def mixture(trial: Trial) -> None:
     """Notes, dreams, commands, stops, damage and a human, with harm in most of them."""
-    chat = transcript(trial)
+    chat = _transcript(trial)
     with trial.reading(), editing(trial) if trial.rng.random() < 0.3 else nullcontext():
         for step in trial.rng.choices(list(_STEPS), list(_STEPS.values()), k=trial.rng.randint(5, 10)):
             trial.append(trial.rng.randint(0, 3))
             step(trial)
             trial.remember()
     trial.dreamd("ingest", chat, "-w", trial.workspace.root)
+
+
+def _transcript(trial: Trial) -> Path:
+    """A conversation of which every turn is a fact, once it is read without being killed."""
+    path = trial.folder / "chat.jsonl"
+    number = trial.rng.randrange(1_000)
+    texts = [f"Stone {number + 17 * n} of the old wall was carved by mason {n}" for n in range(12)]
+    path.write_text("".join(json.dumps({"role": "user", "content": text}) + "\n" for text in texts), encoding="utf-8")
+    trial.facts = (*trial.facts, *texts)
+    return path
 
 
 def _harmed(trial: Trial, command: str) -> Harm:

@@ -1,5 +1,6 @@
-"""Models that fail or lie, and a human who saves MEMORY.md whenever it pleases them."""
+"""Models that answer dreams which die, that fail or lie; and a human who saves MEMORY.md whenever they like."""
 
+import json
 import os
 import random
 import threading
@@ -10,10 +11,33 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from state.document.sections import SectionName
+from tests.chaos.harm import NODES, Blow, Harm
 from tests.chaos.trial import Trial, demand
 from tests.support import lived, model_characters
 from tests.support.committing import added
 from tests.support.scripted_model import Reply, Script, error
+
+
+def at_nodes(trial: Trial) -> None:
+    """Dreams by a model are killed as they enter and leave each node, some again; nothing is paid twice."""
+    rng, places = trial.rng, [Harm(Blow.KILL, node, leaving=leaving) for node in NODES for leaving in (False, True)]
+    with trial.asking(model_characters.good) as server, trial.reading():
+        for place in rng.sample(places, len(places)):
+            trial.append(rng.randint(3, 14))
+            killed = trial.dream(place)
+            demand(killed.killed, f"it was not killed: {killed}")
+            trial.remember()
+            if rng.random() < 0.3:
+                trial.dream(rng.choice(places))
+                trial.remember()
+            while trial.dream().status == 0:
+                pass
+            demand(lived.calls(trial.workspace) == server.count, f"{server.count} calls, and the ledger has others")
+        asked = [json.dumps(request, sort_keys=True) for request in server.requests]
+        demand(len(asked) == len(set(asked)), "the same was asked twice")
+        charged = lived.rows(trial.workspace, "SELECT sum(calls) FROM steps")[0][0]
+        demand(charged == server.count, f"{server.count} calls, and the steps say {charged}")
+
 
 _REPLIES: tuple[Script | Reply, ...] = (
     model_characters.good, model_characters.good, model_characters.good,

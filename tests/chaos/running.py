@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from daemon.workspace.adoption import init_workspace
-from tests.chaos import crowds, disks, kills, mixture, moments, owners, spoilt
+from tests.chaos import crowds, disks, mixture, moments, owners, spoilt
 from tests.chaos.invariants import check
 from tests.chaos.trial import WORDS_ONLY, LostError, Tally, Trial, prepared
 from tests.support import forked
@@ -24,7 +24,7 @@ from tests.support.planted import LINES
 
 # One after the other: the quick and the slow ones in turn.
 ORDEALS: dict[str, Callable[[Trial], None]] = {
-    "nodes": kills.at_nodes,
+    "nodes": moments.at_nodes,
     "mixture": mixture.mixture,
     "served": owners.served,
     "full": disks.full,
