@@ -25,32 +25,6 @@ def proposing(dreamd: Caller, monkeypatch: pytest.MonkeyPatch) -> Caller:
     return dreamd
 
 
-def waiting(dreamd: Caller, workspace: Workspace) -> list[str]:
-    ended = dreamd("review", "-w", workspace.root, "--json")
-    return [one["new"] for one in ended.json["proposals"]] if ended.status == 0 else []
-
-
-def test_where_all_is_asked_no_line_changes_before_its_owner_has_said_so(
-    proposing: Caller, workspace: Workspace
-) -> None:
-    before = lived.lines(workspace)
-    assert proposing("dream", workspace.root).status == 0
-    assert lived.lines(workspace) == before
-    assert (sorted(waiting(proposing, workspace)), lived.pending(workspace)) == (sorted(NEWS), [])
-    # What waits is not asked for again, and holds nothing else up.
-    later = "Something came in between"
-    noted(workspace, [later])
-    assert proposing("dream", workspace.root).status == 0
-    assert sorted(waiting(proposing, workspace)) == sorted([*NEWS, later])
-    write(workspace, lambda text: added(text, MINE))
-    assert proposing("review", "-w", workspace.root, "--accept", "--all").status == 0
-    assert {*NEWS, MINE, later} <= set(lived.lines(workspace))
-    assert waiting(proposing, workspace) == []
-    lived.assert_valid(workspace)
-    lived.assert_once(workspace, [*LINES, *NEWS, later])
-    assert lost(workspace) == []
-
-
 def test_where_all_is_asked_no_line_leaves_for_want_of_room(
     proposing: Caller, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
