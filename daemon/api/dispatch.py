@@ -12,7 +12,7 @@ from daemon.config.per_dream import DreamSettings
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
 from state.errors import BusyError, NotKeptError, StoppedError, UnknownWorkspaceError
-from state.stores.disk.lock import is_stopped, present_holder
+from state.stores.disk.lock import KEEPER, is_stopped, present_holder
 from state.stores.disk.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 ReplyT = TypeVar("ReplyT")
 
-KEEPER = "dreamd serve"
 # A starting daemon holds the workspaces' locks before it answers.
 _STARTING_SECONDS = 10.0
 _POLL_SECONDS = 0.1

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from daemon.api.access import LockedWorkspace, WorkspaceAccess
-from daemon.api.dispatch import KEEPER
 from daemon.config.per_dream import DreamSettings
 from daemon.config.settings import Config
 from daemon.dream.progress import Step
@@ -18,7 +17,7 @@ from daemon.workspace.stores import Store, open_readonly
 from state.dream import Reason
 from state.errors import NotKeptError
 from state.stores.database.connection import may_write
-from state.stores.disk.lock import acquire
+from state.stores.disk.lock import KEEPER, acquire
 from state.stores.disk.workspace import Workspace
 
 if TYPE_CHECKING:

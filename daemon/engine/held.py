@@ -20,7 +20,6 @@ from itertools import takewhile
 from sqlite3 import Connection
 from typing import TYPE_CHECKING
 
-from daemon.api.dispatch import KEEPER
 from daemon.config.paths import spent_folder
 from daemon.config.per_dream import DreamSettings
 from daemon.config.settings import Config, day_start
@@ -41,7 +40,7 @@ from state.stores.database.copies import DAY, is_copy_due
 from state.stores.database.moments import from_text, to_text
 from state.stores.database.standing import standing
 from state.stores.disk.disk import Disk
-from state.stores.disk.lock import Lock, acquire
+from state.stores.disk.lock import KEEPER, Lock, acquire
 from state.stores.disk.stamp import Stamp
 from state.stores.disk.workspace import Workspace
 from state.stores.history.daily_spend import DailySpend

@@ -26,7 +26,7 @@ from state.stores.database.opening import memory_database
 from state.stores.database.schema import unreadable
 from state.stores.database.standing import standing
 from state.stores.database.tombstones import TombstoneStore
-from state.stores.disk.lock import Holder, present_holder
+from state.stores.disk.lock import KEEPER, Holder, present_holder
 from state.stores.disk.places import project_of
 from state.stores.disk.syscalls import storage_errors
 from state.stores.disk.workspace import Workspace
@@ -39,6 +39,7 @@ Read = TypeVar("Read")
 DREAM_COMMAND = "dreamd dream"
 """The command of a process that dreams without a daemon, as the lock names it."""
 NO_DAEMON = "by hand; no daemon runs ('dreamd install-service' makes one)"
+_UNHEARD = "when the daemon that keeps it says so; it has not answered"
 BY_FLEET = "by itself, when enough is new"
 _UNEMBEDDED = "SELECT count(*) FROM crystals WHERE vector IS NULL"
 
@@ -222,7 +223,7 @@ def status(workspace: Workspace, config: Config, now: datetime, service: Service
             version=stands.version,
             characters=len(content.decode(errors="replace")),
             last_dream=last_dream,
-            next_dream=(service.dreaming or service.upcoming) if service is not None else NO_DAEMON,
+            next_dream=_next_dream(service, owner),
             pending=Pending(count.notes, (now - min(now, count.oldest or now)).total_seconds(), count.more),
             crystals=lifecycles(connection),
             waiting_embeddings=connection.execute(_UNEMBEDDED).fetchone()[0],
@@ -237,6 +238,12 @@ def status(workspace: Workspace, config: Config, now: datetime, service: Service
             project=str(project_of(workspace)),
             model=config.redaction.of(config.model.name or ""),
         )
+
+
+def _next_dream(service: ServiceStatus | None, owner: Holder | None) -> str:
+    if service is not None:
+        return service.dreaming or service.upcoming
+    return _UNHEARD if owner is not None and owner.command == KEEPER else NO_DAEMON
 
 
 def lifecycles(connection: sqlite3.Connection) -> dict[str, int]:

@@ -34,6 +34,8 @@ _FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _LONGEST_RECORD = 4096
 _MOST_OWNERS = 2**62
 _AGENTS_SERVER = "dreamd mcp"
+KEEPER = "dreamd serve"
+"""The command of a daemon, as the lock names it."""
 
 
 @dataclass(frozen=True, slots=True)
