@@ -102,10 +102,10 @@ class Place:
 
 
 class Deed(NamedTuple):
-    """What a person did and can take back: when, with which form, and how."""
+    """What a person did and can take back: when, the digest of the form that was sent, and how."""
 
     at: datetime
-    form: tuple[object, ...]
+    form: bytes
     undo: Undo
 
 
@@ -242,7 +242,7 @@ class _Handlers:
         place, whose = replace(self._place(request, name), pulse=""), (session.digest, name)
 
         def made() -> tuple[Done, str, str]:
-            form, sent = request_of(act.form, fields), (page, act, *fields)
+            form, sent = request_of(act.form, fields), sha256(repr((page.name, act.name, fields)).encode()).digest()
             with self._api.open(name, lambda _: None) as access:
                 ask = Ask(access, local(utc_now(), place.zone), place.zone, undo=self._last_undo(whose))
                 try:
@@ -252,7 +252,7 @@ class _Handlers:
                         raise
                     done = Done("It was done already.")
                 if not act.reads:
-                    done = self._with_undo(whose, done, sent, ask.now)
+                    done = self._with_undo(whose, done, sent, ask.now, undoes=(UNDOES, "true") in fields)
                 return done, *_page_after(request, page, Ask(access, ask.now, place.zone), place, done)
 
         done, text, address = await self._workers.run(made, name, long=act.long)
@@ -262,13 +262,13 @@ class _Handlers:
         self._said = dict([*self._said.items(), (whose, done)][-MOST_SESSIONS:])
         return _html("", 303, {"Location": address})
 
-    def _with_undo(self, whose: tuple[str, str], done: Done, form: tuple[object, ...], now: datetime) -> Done:
+    def _with_undo(self, whose: tuple[str, str], done: Done, form: bytes, now: datetime, *, undoes: bool) -> Done:
         """Remember what takes this act back. After one that took another back, offer both: it again, and the next.
 
         What changed nothing, because it was pressed twice, is taken back as the first time.
         """
         before = self._deeds.get(whose, ())
-        if (UNDOES, "true") in form:
+        if undoes:
             done = replace(done, again=done.undo, undo=before[-2].undo if len(before) > 1 else None)
             before = before[:-1]
         else:
