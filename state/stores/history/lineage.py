@@ -24,8 +24,6 @@ from state.stores.database.tables import DeletedLine, EvidenceRow, LineRow, Poin
 from state.text.words import normalise
 from state.trust import Trust
 
-# Lines that left in these ways have no successor: what replaces them is not a new form of them.
-_SUCCEEDED_BY_NONE = {Why.EVICTED, Why.UNDONE}
 _POINTERS = SectionName.POINTERS
 _MOST_NAMESAKES = 20
 _SECTIONS = """SELECT json_group_object(section, lines) FROM
@@ -415,7 +413,8 @@ class Lineage:
                 row = {"line": line.id, "version": dream.number}
                 for crystal in change.evidence:
                     EvidenceRow.table.add(self._connection, None, "INSERT OR IGNORE", crystal=crystal, **row)
-            successor = change.come[0].id if change.come and change.why not in _SUCCEEDED_BY_NONE else ""
+            # A pointer is no new form of the line that it leads to.
+            successor = change.come[0].id if change.come and change.why is not Why.EVICTED else ""
             for line in change.gone:
                 if line.above:  # it stood above the title, so no version recorded it
                     LineRow.table.add(self._connection, line, "INSERT OR IGNORE", born_in=dream.number)

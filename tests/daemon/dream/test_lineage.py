@@ -122,6 +122,16 @@ def test_what_is_asked_for_in_the_words_of_before_is_told_as_it_is_now(dreamer: 
     assert [one.text for hit in hits if hit.crystal.text == FAST for one in hit.former] == [SLOW]
 
 
+def test_a_wording_that_is_undone_is_told_beneath_what_came_back(dreamer: Dreamer) -> None:
+    dreamer.dream(SLOW_NOTE, does=[add(SLOW, "20 s")])
+    dreamer.dream(FAST_NOTE, does=[revise(SLOW, FAST, "15 s")])
+    undo(dreamer.store, ["2"])
+    hits = {hit.crystal.text: hit for hit in dreamer.find("How often does Kestrel's price feed publish?")}
+    assert FAST not in hits
+    assert hits[SLOW].line == dreamer.line(SLOW).id
+    assert FAST in [one.text for one in hits[SLOW].former]
+
+
 def test_a_value_that_comes_back_is_current_again(dreamer: Dreamer) -> None:
     dreamer.dream(SLOW_NOTE, does=[add(SLOW, "20 s")])
     dreamer.dream(FAST_NOTE, does=[revise(SLOW, FAST, "15 s")])
