@@ -216,6 +216,7 @@ def scene(act: Act, waiting: Prepared, tmp_path: Path) -> Scene:
     with opened(waiting.copy(tmp_path / "whole")) as store:
         states = [standing(store), *(standing(store) for _ in act(store, waiting.dream))]
     assert all(set(state["notes"].values()) == {1} for state in states)
+    assert states[0] != states[-1]
     return Scene(act, waiting, states)
 
 
