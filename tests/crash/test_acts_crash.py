@@ -29,7 +29,7 @@ from daemon.workspace.stores import Store, utc_now
 from graphs.review import LineAction, Wish
 from state.document.document import parse
 from state.document.sections import SectionName
-from state.dream import HUMAN, Dream
+from state.dream import Dream
 from state.errors import BusyError, NotFoundError, StorageError
 from state.scratch import Note
 from state.stores.disk.syscalls import System
@@ -206,7 +206,7 @@ def assert_goes_on(workspace: Workspace, found: State) -> None:
         assert FURTHER in lived.lines(workspace)
         assert store.ledger.unfinished() is None
         runs = {run.id: (run.outcome, run.version) for run in store.ledger.runs(50)}
-        made = {one.dream: ("committed", one.number) for one in store.lineage.versions(50) if one.cause != HUMAN}
+        made = {one.dream: ("committed", one.number) for one in store.lineage.versions(50) if one.dream}
         assert made == {name: run for name, run in runs.items() if run[0] == "committed"}
     assert list(lived.contradictions(workspace)) == []
 
