@@ -365,8 +365,7 @@ SELECT (SELECT count(*) FROM tenants WHERE id = %(tenant)s AND %(workspace)s = 0
     (SELECT count(*) FROM tokens WHERE tenant = %(tenant)s AND %(workspace)s = 0) AS tokens,
     (SELECT count(*) FROM workspaces WHERE id IN (SELECT id FROM w)) AS workspaces,
     (SELECT count(*) FROM inbox WHERE workspace IN (SELECT id FROM w)) AS inbox,
-    (SELECT count(*) FROM spending
-     WHERE tenant = %(tenant)s AND %(workspace)s = 0 OR workspace = %(workspace)s) AS spending,
+    (SELECT count(*) FROM spending WHERE tenant = %(tenant)s AND %(workspace)s = 0) AS spending,
     (SELECT count(*) FROM arrivals WHERE tenant = %(tenant)s AND %(workspace)s = 0) AS arrivals,
     (SELECT count(*) FROM procrastinate_jobs WHERE queueing_lock IN (SELECT 'ws-' || id FROM w)) AS jobs
 """

@@ -107,15 +107,14 @@ CREATE INDEX inbox_taken ON inbox (taken_at) WHERE taken_at IS NOT NULL;
 CREATE TABLE spending (
     day date NOT NULL,
     tenant bigint NOT NULL REFERENCES tenants ON DELETE CASCADE,
-    workspace bigint NOT NULL REFERENCES workspaces ON DELETE CASCADE,
+    -- No reference: what a removed workspace has cost still counts for its tenant.
+    workspace bigint NOT NULL,
     dreams integer NOT NULL DEFAULT 0,
     calls integer NOT NULL DEFAULT 0,
     tokens bigint NOT NULL DEFAULT 0,
     usd double precision NOT NULL DEFAULT 0,
     PRIMARY KEY (day, tenant, workspace)
 );
-
-CREATE INDEX spending_workspace ON spending (workspace);
 
 CREATE TABLE arrivals (
     tenant bigint NOT NULL REFERENCES tenants ON DELETE CASCADE,

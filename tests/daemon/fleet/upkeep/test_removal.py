@@ -53,6 +53,18 @@ def test_of_a_removed_tenant_nothing_is_left_and_of_another_nothing_is_gone(flee
         remove(fleet.database, fleet.objects, acme)
 
 
+def test_what_a_removed_workspace_cost_counts_for_its_tenant_until_that_is_removed(fleet: Kept) -> None:
+    fleet.live()
+    filled(fleet, "acme")
+    acme = fleet.tenants.find("acme")
+    spent = fleet.places.use(acme.id).tokens
+    receipt = remove(fleet.database, fleet.objects, fleet.places.find(acme.id, "one").place)
+    assert receipt.rows_left == 0
+    assert fleet.places.use(acme.id).tokens == spent == 600
+    assert remove(fleet.database, fleet.objects, acme).rows["spending"] == 2
+    assert fleet.database.rows("TABLE spending") == []
+
+
 def test_tables_lose_the_bytes_of_what_was_forgotten(fleet: Kept, postgres: Postgres) -> None:
     fleet.live()
     place, secret = fleet.place(), f"the code of cellar {uuid4().hex}"
