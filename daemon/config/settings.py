@@ -94,6 +94,17 @@ class ModelSection(_Section):
     variables: Texts = ()
 
 
+# The form in which processes compare addresses and reach each other, by plain HTTP.
+_ADDRESS = re.compile(r"http://(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::[0-9]{1,5})?", re.ASCII)
+
+
+def _known_address(address: str) -> str:
+    if address and not _ADDRESS.fullmatch(address):
+        wanted = "an address is http://HOST:PORT and no more, such as http://10.0.0.7:7350"
+        raise PydanticCustomError("address", "{wanted}", {"wanted": wanted})
+    return address
+
+
 class DreamSection(_Section):
     """When a dream runs, the context window of its readers, and what it asks its owner about, for how many days."""
 
@@ -204,7 +215,7 @@ class FleetSection(_Section):
     folder: Annotated[Path | None, Field(strict=False)] = None
     host: Text = ""
     port: int = Field(default=7350, ge=0, le=65_535)
-    address: Text = ""
+    address: Annotated[Text, AfterValidator(_known_address)] = ""
     dreams_at_once: int = Field(default=4, ge=1, le=64)
     idle_seconds: float = Field(default=300, ge=1, le=86_400)
     drain_seconds: float = Field(default=3, ge=0, le=300)

@@ -122,3 +122,14 @@ def test_an_error_names_the_key_and_what_it_may_be(tmp_path: Path, text: str, sa
     with pytest.raises(ConfigError, match=r"config\.yaml: ") as raised:
         loaded(tmp_path, text)
     assert said in str(raised.value)
+
+
+@pytest.mark.parametrize("given", ["10.0.0.7:7350", "https://10.0.0.7:7350", "http://10.0.0.7:7350/", "nonsense"])
+def test_an_address_in_another_form_is_refused_as_no_process_would_know_it_again(given: str) -> None:
+    with pytest.raises(ConfigError, match=r"DREAMD_FLEET__ADDRESS: .*http://10\.0\.0\.7:7350$"):
+        load(None, {**HOME, "DREAMD_FLEET__ADDRESS": given})
+
+
+@pytest.mark.parametrize("given", ["", "http://10.0.0.7:7350", "http://[fd00::7]:7350", "http://dreamd-1.fleet"])
+def test_where_a_process_of_a_fleet_is_reached_is_a_host_and_perhaps_a_port(given: str) -> None:
+    assert load(None, {**HOME, "DREAMD_FLEET__ADDRESS": given}).fleet.address == given
