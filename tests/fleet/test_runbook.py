@@ -17,7 +17,7 @@ from tests.support.running import ROOT
 
 PAGE = (ROOT / "docs/fleet.md").read_text()
 # What needs the network, or starts a daemon of its own.
-_NOT_HERE = ("uv tool install", "claude mcp add")
+_NOT_HERE = ("uv tool install", "dreamd models install", "claude mcp add")
 
 
 def commands(database: str, folder: Path) -> str:
