@@ -129,7 +129,7 @@ def _of_processes(every: tuple[Process, ...], now: datetime) -> Iterator[FleetPr
     for one in alive:
         if one.problem:
             what = f"the process at {one.address} says: {one.problem}"
-            advice = f"look from {one.host} at fleet.objects; it goes on by itself once that answers"
+            advice = f"look from {one.host} at fleet.objects; it goes on by itself once the fleet's objects are there"
             yield _problem("process", one.healthy_at, what, advice)
     if len({one.version for one in alive}) > 1:
         newest = max(alive, key=lambda one: one.started_at)
