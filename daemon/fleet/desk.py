@@ -131,7 +131,8 @@ class Desk:
 
     def tidy(self, idle_seconds: float) -> None:
         """Give back workspaces idle for this long, close idle stores, and delete leftover folders."""
-        self.give_back_idle(idle_seconds)
+        if not self._around.objects.problem:  # else nobody could open them, and the store may have lost them
+            self.give_back_idle(idle_seconds)
         for held in self.all():
             held.close_idle()
         for rest in self._folder.glob(f"{_GONE}*"):

@@ -160,9 +160,9 @@ class Leased(Held):
 
     @property
     def is_changed(self) -> bool:
-        """Return whether the folder may contain changes that no generation has."""
+        """Return whether the folder may contain what no generation in the store has."""
         is_written = self._covered < self._writes or self.written != self._committed
-        return is_written or self.given or bool(self._absorbed)
+        return is_written or self.given or bool(self._absorbed) or not self.is_store_trusted
 
     def commit_writes(self, *, whole: bool = False) -> None:
         """Return once all earlier writes are committed, by this thread or by another thread's commit."""
