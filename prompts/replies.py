@@ -40,9 +40,8 @@ _ALIASES = {**dict.fromkeys(ACTION_KEYS, "op"), "line": "lines", "cite": "cites"
 
 
 def _listed(value: object) -> list[Any]:
-    """Return ids as a list: said without brackets, in one text, as {"id": …}, in lower case; what is none is '?'."""
+    """Return ids as a list: said without brackets, in one text, or in lower case; what is no id becomes '?'."""
     parts = value if isinstance(value, list) else [] if value is None else [value]
-    parts = [part.get("id", part) if isinstance(part, dict) else part for part in parts]
     return [one for part in parts for one in (_ids(part) if isinstance(part, str) else [part])]
 
 

@@ -162,7 +162,6 @@ def test_ids_may_be_said_without_their_list_and_null_is_none() -> None:
     for cites in (
         ["N1", "N1"],
         ["[N1]"],
-        [{"id": "N1", "text": "x"}],
         "n1",
         " (N1). ".replace(".", ""),
         ["N1", "", "none"],
