@@ -44,7 +44,7 @@ def _harmed(trial: Trial, command: str) -> Harm:
         return NONE
     if kind < 0.4 and command == "dream":
         return Harm(rng.choice((Blow.KILL, Blow.TORN)), "commit", call=rng.randrange(60))
-    if kind < 0.6:
+    if kind < (0.4 if command == "note" else 0.6):
         return trial.harm(command)
     if kind < 0.85:
         return trial.harm(command, Blow.EIO, Blow.ENOSPC)
@@ -87,6 +87,6 @@ def _is_served(trial: Trial) -> None:
 
 
 _STEPS: dict[Callable[[Trial], object], int] = {
-    _notes: 3, _dreams: 8, _commands: 5, _dies_in_a_node: 2, _dies_at_random: 2, _is_served: 1, owners.fenced: 2,
+    _notes: 6, _dreams: 8, _commands: 5, _dies_in_a_node: 2, _dies_at_random: 2, _is_served: 1, owners.fenced: 2,
     spoilt.vectors: 1, spoilt.checkpoints: 1,
 }  # fmt: skip
