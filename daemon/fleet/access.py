@@ -53,6 +53,7 @@ from state.fleet import Place, Right, Token
 from state.scratch import Note, admitted
 from state.stores.fleet.inbox import Arrival, Arrived
 from state.stores.fleet.leases import HeldElsewhereError
+from state.stores.generations.guard import StoreAwayError
 
 if TYPE_CHECKING:
     from daemon.api.operations.operation import AnyOperation, Operation
@@ -91,7 +92,8 @@ class LeasedAccess(HeldAccess):
         try:
             reply = operation.answer(self, request)
         except Exception as error:
-            if held.lost and isinstance(error, UnreachableError):  # raised by a dream's own commit
+            # A dream's own commit found the store away, or the workspace lost.
+            if isinstance(error, StoreAwayError) or (held.lost and isinstance(error, UnreachableError)):
                 raise _unkept(operation.name, error) from error
             if held.is_changed:  # for example an entry in the ledger, or half an erasure
                 held.commit_writes(whole=whole)

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,9 +15,11 @@ from state.stores.generations.objects import open_objects
 from tests.daemon.fleet.running import OPERATOR, Door, Fleet
 from tests.daemon.fleet.test_deaths import items, remember
 from tests.support import forked, lived
+from tests.support.model_characters import good
 from tests.support.partition import Partition
 from tests.support.postgres import Postgres
 from tests.support.s3 import S3
+from tests.support.scripted_model import Reply, ScriptedModel
 from tests.support.serving import until
 
 pytestmark = pytest.mark.full
@@ -174,6 +177,22 @@ def test_what_is_held_outlasts_a_store_that_comes_back_without_it(fleet: Fleet, 
         until(lambda: not door.process.objects.problem)
         assert [remember(door, token, place, text) for text in later] == [200 for _ in later]
     assert items(fleet, place) == [*later, "before"]
+
+
+def test_a_dream_that_ends_while_the_store_is_away_may_have_been_dreamt(fleet: Fleet, store: Partition) -> None:
+    def script(request: dict[str, Any], number: int) -> Reply | str | dict[str, Any]:
+        store.refuse()
+        until(lambda: figure(process, "store_up") == 0, seconds=10)
+        return good(request, number)
+
+    token, place = fleet.one()
+    with ScriptedModel(script) as model:
+        fleet.settings = {"model": {"name": "openai/scripted", "api_base": model.url}}
+        with fleet.process(OPENAI_API_KEY="sk-none") as process:
+            assert process.note(token, "one", "Ada prefers tea over coffee").status == 200
+            answer = process.do(token, place, "dream_now")
+            store.heal()
+            assert (answer.status, answer.code) == (503, "UNKNOWN_OUTCOME"), process.log
 
 
 def _cpu(pid: int) -> float:
