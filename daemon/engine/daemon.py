@@ -136,7 +136,8 @@ class Daemon:
         self._find(name)
 
     def meant(self, given: str) -> str:
-        """Return the name of the workspace that this name or path means."""
+        """Return the name of the workspace that an MCP path means."""
+        self._find(given)  # it may be new
         return meant(given, [one.name for one in self.all()])
 
     def pulse(self, name: str) -> str:

@@ -339,7 +339,7 @@ class ManagedWorkspace:
         return self.next
 
     def _owned(self) -> Held | None:
-        """Return the held if the workspace is ours or was free, else None. Raise FencedError if it was lost."""
+        """Return the workspace, taken if it was free; None if it is not ours. Raise FencedError if it was lost."""
         held = self.held
         if held is not None and held.offline_reason:
             return None

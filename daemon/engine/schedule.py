@@ -2,6 +2,7 @@
 
 Each trigger has a moment. Of the triggers whose moment has come, the first in this order fires:
 
+    interrupted   a dream was cut off; it goes on, whatever is pending
     session end   an agent reported it; one new note is enough, because a person waits for the dream
     first breath  MEMORY.md has no sections yet; one note is enough, if the notes are many or long
     floor         a note has waited for 24 hours; one is enough
@@ -15,7 +16,8 @@ new, none fires. A consolidation pass comes after dreams, which read new input t
 what the pass reads may be what was missing.
 
 Three things postpone every dream, the floor included: the backoff after a failure, a reached ceiling, and a pause
-since the last dream began. Each ends by itself.
+since the last dream began. Each ends by itself. One that was interrupted waits for the backoff alone, because what it
+was answered is paid for.
 
 **Time**: the clock may be set back, so a recorded moment may lie in the future, and its age is unknown. A look, pass
 or dream in the future counts as if it had happened when the daemon began to watch (`awake_since`), or long ago if
@@ -299,7 +301,7 @@ def _first(context: TriggerContext, expected: list[Decision]) -> Decision | None
 
 def _dreams(context: TriggerContext) -> Iterator[Decision]:
     """Yield the dreams that follow if nothing changes, with their moments, the most urgent first."""
-    if context.pending.interrupted:  # what it was answered is paid for, so no pause and no ceiling holds it
+    if context.pending.interrupted:
         yield Decision(Action.DREAM, Reason.CATCH_UP, "it was interrupted", context.after_failure)
     for reason, moment, detail in triggers(context):
         at, cause = context.postponed(moment)

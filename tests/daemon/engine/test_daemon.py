@@ -425,6 +425,7 @@ def test_a_workspace_is_kept_from_its_first_call_on_unless_its_owner_says_no(qui
     quiet.service.start()
     made, left = (init_workspace(quiet.folder / name) for name in ("made", "left"))
     keep_place(left.state.parent, left.name, kept=False)
+    assert quiet.service.meant(made.name) == made.name
     quiet.note(made.name, "The cat is called Miez")
     with pytest.raises(UnknownWorkspaceError):
         quiet.note(left.name, "The dog is called Rex")

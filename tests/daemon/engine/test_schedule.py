@@ -197,6 +197,7 @@ def pendings(moment: st.SearchStrategy[datetime]) -> st.SearchStrategy[Pending]:
         oldest=some,
         latest=some,
         session_ended=some,
+        interrupted=st.booleans(),
         changed=st.booleans(),
         dopamine=level,
         cortisol=level,
@@ -337,6 +338,7 @@ HELD = quiet(ceiling_until=after(720), last_look=ago(300))
 FULL = some(20, oldest=ago(2000), session_ended=ago(10))
 BUSY = some(20, session_ended=NOON, latest=NOON)
 AHEAD = some(1, oldest=after(432_000), latest=after(432_000))
+CUT_OFF = Pending(interrupted=True)
 YEAR = after(525_600)
 BEHIND = quiet(
     awake_since=YEAR,
@@ -465,6 +467,8 @@ CASES: list[tuple[str, History, Pending, Expected]] = [
     ("clock set back, spike", BEHIND, some(dopamine=0.9), (PASS, Reason.SPIKE)),
     ("clock set back, acted", replace(BEHIND, last_look=NOON), some(0), after(120)),
     ("clock set back, noticed", replace(BEHIND, awake_since=ago(5)), some(0), after(115)),
+    ("interrupted", quiet(last_dream=NOON, ceiling_until=after(600)), CUT_OFF, (DREAM, Reason.CATCH_UP)),
+    ("interrupted, failed", quiet(failures=1, failed_at=NOON), CUT_OFF, after(5)),
     ("note of the future", quiet(last_dream=None, awake_since=ago(100)), AHEAD, (DREAM, Reason.FLOOR)),
 ]
 
