@@ -304,6 +304,7 @@ ODD = b"\n".join((
     f"{STAMPED} one\n  more of it\n- two\n".replace("\n", "\r\n").encode(),
     b"# One\n## Two\n### Three",
     *(b"- entry %d of many" % number for number in range(60)),
+    b"",
 ))  # fmt: skip
 LONG = f"{HEADER}\n\n{STAMPED} {'lorem ipsum ' * 90_000}\n{STAMPED} after it\n".encode()
 

@@ -156,6 +156,7 @@ def test_every_command_setting_and_port_of_a_fleet_is_one_that_there_is(tmp_path
     (secret,) = (one for one in MANIFESTS if one["kind"] == "Secret")
     for container in CONTAINERS:
         own = {one["name"]: one.get("value", "1.2.3.4") for one in container.get("env", [])}
+        own = {name: value.replace("$(POD_IP)", own.get("POD_IP", "")) for name, value in own.items()}
         fleet = load(None, {**secret["stringData"], **own, "HOME": str(tmp_path)}).fleet
         assert fleet.database.startswith("postgresql://")
     (port,) = SERVE["ports"]
