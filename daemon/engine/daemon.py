@@ -183,12 +183,14 @@ class Daemon:
 
     def _find(self, name: str) -> ManagedWorkspace | None:
         """Return the workspace of this name as its place says now: it may be new, moved, or no longer kept."""
-        row = Stamp.of(str(self._data / name / PLACE)) if is_id(name) else None
+        if not is_id(name):
+            return None
+        row = Stamp.of(str(self._data / name / PLACE))
         managed = self._managed.get(name)
         if managed is not None and managed.row == row:
             return managed
         with self._lock:
-            root = self._root_of(name) if row is not None else None
+            root = self._root_of(name)
             managed = self._managed.get(name)
             gone = self._managed.pop(name) if managed is not None and managed.root != root else None
         if gone is not None:

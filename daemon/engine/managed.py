@@ -31,6 +31,7 @@ from daemon.workspace.stores import utc_now
 from daemon.workspace.vector_index import Embedding
 from state.dream import Reason
 from state.errors import BusyError, FencedError, StoppedError
+from state.stores.disk.places import keep_place
 from state.stores.disk.stamp import Stamp
 from state.stores.disk.workspace import Workspace
 
@@ -168,9 +169,9 @@ class ManagedWorkspace:
         log, config = logs.get(workspace=self.name), self.shared.config
         try:
             workspace = self.shared.opening(self.root)
-            if self.held is not None and self.held.workspace != workspace:
-                self.held.release()  # the folder was deleted and created again, so it is another workspace
-                self.held = None
+            if workspace.name != self.name:
+                self._give_way(workspace)
+                return
             if self.held is None:
                 self.held = Held(workspace, config, self.shared.embedding, self.shared.awake_since)
             self.held.acquire()
@@ -182,6 +183,13 @@ class ManagedWorkspace:
             if self.problem != problem:
                 log.warning("workspace_refused", error=error)
             self.problem = problem
+
+    def _give_way(self, other: Workspace) -> None:
+        """Be kept no longer, as the folder was deleted and made again: it has another memory now."""
+        if self.held is not None:
+            self.held.release()
+        keep_place(other.state.parent, self.name, kept=False)
+        self.problem = Problem(f"{self.root} has another memory now, {other.name}")
 
     def leave(self) -> None:
         """Close it and end its thread, as it is not kept any longer."""

@@ -247,6 +247,7 @@ def _furnished(folder: Path) -> tuple[dict[str, str], tuple[str, ...]]:
         _remember(global_root(own), own, f"{TEA}, {canary('globally')}", TEA)
         _remember(folder / f"work-{canary('elsewhere')}", own, f"{TEA}, {canary('elsewhere')}", TEA)
     state = state_folder(own)
+    state.mkdir(parents=True, exist_ok=True)
     (state / "dreamd.log").write_text(f"{TEA} {canary('log')}\n", encoding="utf-8")
     (state / "allowed.json").write_text(json.dumps([canary("allowed")]), encoding="utf-8")
     return own, (str(config), str(global_root(own) / "MEMORY.md"))

