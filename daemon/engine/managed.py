@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from daemon.dream.run import Mode, Outcome
 
 # How long a client waits for a workspace that another thread is opening or releasing.
-LOCK_SECONDS = 10.0
+_LOCK_SECONDS = 10.0
 # Files are compared at least this often.
 TICK_SECONDS = 30.0
 # After activity files are compared this often at first, then at intervals of a thirtieth of the time since: every ten
@@ -153,7 +153,7 @@ class ManagedWorkspace:
 
         Return False if another thread has been trying for ten seconds and still is, perhaps on a hanging disk.
         """
-        if not self.lock.acquire(timeout=LOCK_SECONDS):
+        if not self.lock.acquire(timeout=_LOCK_SECONDS):
             return False
         try:
             offline = self.held is not None and self.held.offline_reason
@@ -195,7 +195,7 @@ class ManagedWorkspace:
         """Close it and end its thread, as it is not kept any longer."""
         self.is_gone = True
         self.wake()
-        if self.lock.acquire(timeout=LOCK_SECONDS):  # else the thread that is acquiring it releases it
+        if self.lock.acquire(timeout=_LOCK_SECONDS):  # else the thread that is acquiring it releases it
             try:
                 if self.held is not None:
                     self.held.release()

@@ -40,7 +40,7 @@ def log_path(environment: Mapping[str, str]) -> Path:
 def agent(
     installed: Installation, workspaces: Iterable[Path], environment: Mapping[str, str], environment_file: Path
 ) -> str:
-    """Return the text of the agent. `workspaces`: folders to serve beside those that are registered."""
+    """Return the text of the agent. `workspaces`: folders to serve as well."""
     # launchd's own PATH has neither Homebrew nor ~/.local/bin, where agents' programs are.
     passed_on = {
         name: value

@@ -46,7 +46,7 @@ _HANGS_SECONDS = 4 * TICK_SECONDS
 
 
 def run(load: Callable[[], Config], folders: tuple[Path, ...]) -> int:
-    """Serve until a signal; return the exit status. `folders`: workspaces beside those registered or configured.
+    """Serve until a signal; return the exit status. `folders`: workspaces to keep from now on.
 
     Raise ConfigError for an invalid configuration, and BusyError if a daemon runs already.
     """

@@ -42,6 +42,7 @@ from tests.support.committing import (
     Prepared,
     added,
     dreamt,
+    no_waiting,  # noqa: F401 - a fixture
     opened,
     places,
     prepared,
@@ -100,12 +101,6 @@ def lives(store: Store, _: Dream) -> Iterator[object]:
 
 ACTS: list[Act] = [commits, undoes, changes_lines, corrects, lives]
 acts = pytest.mark.parametrize("act", ACTS, ids=lambda act: act.__name__)
-
-
-@pytest.fixture(autouse=True)
-def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a disk keeps is simulated: the real one need not be waited for."""
-    monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
 @pytest.fixture(scope="module")

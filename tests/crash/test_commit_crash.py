@@ -3,7 +3,6 @@
 Whoever was stopped half-way and displaced changes nothing; a full database costs no note.
 """
 
-import os
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -39,6 +38,7 @@ from tests.support.committing import (
     dreamt,
     is_committed,
     lines,
+    no_waiting,  # noqa: F401 - a fixture
     opened,
     places,
     prepared,
@@ -49,12 +49,6 @@ from tests.support.faults import Fault, FaultySystem, PowerCut, every_fault, sha
 from tests.support.long_variants import is_whole
 
 PORT, TEA, LEDGER = OLD_NOTES
-
-
-@pytest.fixture(autouse=True)
-def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a disk keeps is simulated: the real one need not be waited for."""
-    monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import pytest
+
 from daemon.config.settings import Config, ModelSection
 from daemon.dream.memory import WorkspaceMemory
 from daemon.dream.run import Mode, Outcome, dream_now
@@ -45,6 +47,12 @@ FURTHER = "Invoice 4711 was paid by Oslo"
 BY_HAND = "Ada's sister is called Grace"
 lines = lived.lines
 WORDS_ONLY = Embedding.given(Unavailable("left out of this test"))
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a disk keeps is simulated: the real one need not be waited for."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,7 +125,7 @@ def _service_findings(access: WorkspaceAccess) -> Iterator[Finding]:
 
 
 def _why_unkept(workspace: Workspace) -> Finding:
-    """Return why no daemon looks after the workspace: none runs, it is not registered, or the daemon refuses it."""
+    """Return why no daemon looks after the workspace: none runs, it is kept away, or the daemon refuses it."""
     try:
         info = Client.at(os.environ).get("/v1/workspaces")
     except NoDaemonError:
